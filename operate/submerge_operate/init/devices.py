@@ -176,12 +176,13 @@ class Hearing:
         self._below: dict[str, bool] = {}
         self.messages = 0
 
-    def describe(self, topic: str, payload: bytes | bytearray) -> None:
+    def describe(self, topic: str, payload: bytes | bytearray) -> Iterable[RebirthRequest]:
         if is_description(topic) and len(self._described) < MOST_DESCRIBED:
             with suppress(MalformedMessage):
                 self._described += self._descriptions.take(topic, payload)
                 if topic.endswith(BRIDGE) and len(self._bridges) < MOST_PATTERNS:
                     self._bridges[topic.removesuffix(BRIDGE)] = None
+        return ()
 
     def begin(self) -> tuple[str, ...]:
         """Settle the patterns; return the subscriptions to hear readings by."""

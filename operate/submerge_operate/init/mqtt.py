@@ -70,14 +70,10 @@ def hear(
     # heard: until then it listens for `LONGEST_S`.
     hearing = Hearing(topics, rebirth=rebirth)
 
-    def describe(message: MQTTMessage) -> Iterable[RebirthRequest]:
-        hearing.describe(message.topic, message.payload)
-        return ()
-
     def take(message: MQTTMessage) -> Iterable[RebirthRequest]:
         return hearing.take(message.topic, message.payload, retained=message.retain)
 
-    with _Ears(link, SUBSCRIPTIONS, describe) as ears:
+    with _Ears(link, SUBSCRIPTIONS, lambda m: hearing.describe(m.topic, m.payload)) as ears:
         ears.wait(lambda: ears.messages, quiet_s=SILENT_S, longest_s=DESCRIBED_S)
     subscriptions = hearing.begin()
     with _Ears(link, subscriptions, take) as ears:
@@ -173,6 +169,9 @@ def _unreachable(link: Link, why: str) -> UsageError:
     return UsageError(f"expected a broker at {link.url}, got: {said}: {cure}")
 
 
+GIVEN = ("username", "password_file", "ca", "cert", "key")
+"""Settings of a link that are options, too."""
+
 PERIODS_S = (10.0, 5.0, 2.0, 1.0)
 """Seconds between rows: 10, and less where channels speak more often."""
 
@@ -229,11 +228,7 @@ class BrokerOptions:
             return Link(
                 url=self.url,
                 insecure=self.url.startswith("mqtt://"),
-                ca=self.ca,
-                cert=self.cert,
-                key=self.key,
-                username=self.username,
-                password_file=self.password_file,
+                **{name: getattr(self, name) for name in GIVEN},
             )
         except BadSetting as error:
             option = str(error.keys[0]) if error.keys else "url"
@@ -311,7 +306,7 @@ def _access(options: BrokerOptions) -> str:
         lines.append("insecure = true")
     if options.username is not None:
         lines.append(f"username = {quoted(options.username)}")
-    for name in ("password_file", "ca", "cert", "key"):
+    for name in GIVEN[1:]:
         path = getattr(options, name)
         if path is not None:
             lines.append(f"{name} = {quoted(str(path.absolute()))}")

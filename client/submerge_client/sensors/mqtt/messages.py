@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,7 +25,6 @@ import msgspec
 from submerge import UsageError
 from submerge_client.sensors.mqtt.decoder import (
     LARGEST_PAYLOAD,
-    LATEST_S,
     LONGEST_NAME,
     MOST_NAMES,
     ChannelReading,
@@ -120,7 +118,10 @@ class SingleDecoder:
             return None if text.strip() == "null" else _number(text), None
         content = msgspec.json.decode(payload)
         value = _at(self._value, content)
-        time = _seconds(_at(self._time, content)) if self._time else None
+        said = _at(self._time, content) if self._time else None
+        time = seconds_of(said)
+        if self._time and time is None:
+            raise ValueError(f"expected seconds since 1970 or ISO 8601, got {said!r:.40}")
         return None if value is None else _number(value), time
 
 
@@ -137,19 +138,6 @@ def _number(value: object) -> float:
     if type(value) in (int, float) or (isinstance(value, str) and "_" not in value):
         return float(value)  # type: ignore[arg-type]
     raise ValueError(f"expected a number, got {value!r:.40}")
-
-
-def _seconds(value: object) -> float:
-    try:
-        seconds = _number(value)
-    except ValueError:
-        if not isinstance(value, str):
-            raise
-        moment = datetime.fromisoformat(value)
-        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-    if not abs(seconds) <= LATEST_S:
-        raise ValueError(f"expected seconds since 1970, got {seconds:g}; are they milliseconds?")
-    return seconds
 
 
 KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained", "alike")

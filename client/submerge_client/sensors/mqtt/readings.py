@@ -132,17 +132,15 @@ class BrokerListener:
     def _on_connect_fail(self, client: Client, _data: Any) -> None:
         if self._over.is_set():
             client.disconnect()
-        else:
-            # paho passes no reason, but calls this while it handles the exception.
-            self._away(str(sys.exception()))
+        # paho passes no reason, but calls this while it handles the exception.
+        self._away(str(sys.exception()))
 
-    def _on_disconnect(
-        self, _client: Client, _data: Any, _flags: Any, reason: Any, _more: Any
-    ) -> None:
-        if not self._over.is_set():
-            self._away(str(reason))
+    def _on_disconnect(self, _client: Client, _data: Any, _flags: Any, why: Any, _: Any) -> None:
+        self._away(str(why))
 
     def _away(self, why: str) -> None:
+        if self._over.is_set():
+            return
         self._tally.add("unreachable")
         if time.monotonic() >= self._remind_at:
             self._remind_at = time.monotonic() + REMIND_S
