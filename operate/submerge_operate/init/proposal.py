@@ -240,7 +240,8 @@ def choose(
     with_states: bool,
 ) -> Choice:
     found, left_out, states = list[FoundChannel](), list[OmittedField](), dict[str, float]()
-    for name in sorted({*fields, *described, *retained, *words}, key=_by_device):
+    known = {*fields, *described, *retained, *words}
+    for name in sorted(known, key=lambda each: each.partition("/")):
         field, description = fields.get(name), described.get(name)
         spoken = words.get(name, set()) if field is None else set()
         kind = description.kind if description else ""
@@ -320,8 +321,3 @@ def _channel(
 
 def _last(name: str) -> str:
     return re.split(r"[/.]", name)[-1]
-
-
-def _by_device(name: str) -> tuple[str, str]:
-    device, _, field = name.partition("/")
-    return device, field

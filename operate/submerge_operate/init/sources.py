@@ -94,7 +94,12 @@ def propose(source: str, options: BrokerOptions) -> Proposal:
         return propose_mqtt(replace(options, url=source))
     if _is_recorded(source):
         return propose_history(Path(source))
-    words = _words(source)
+    try:
+        words = shlex.split(source)
+    except ValueError as error:
+        raise UsageError(
+            f"--from: expected a program and its arguments, got {source!r}: {error}"
+        ) from error
     if signs := [word for word in words if word in SHELL]:
         raise UsageError(
             f"--from: expected a program and its arguments, got {signs[0]!r}, which is for a shell:"
@@ -116,15 +121,6 @@ def _is_recorded(source: str) -> bool:
     if path.is_file():
         return not os.access(path, os.X_OK)
     return path.is_dir() or bool(glob.glob(source))
-
-
-def _words(source: str) -> list[str]:
-    try:
-        return shlex.split(source)
-    except ValueError as error:
-        raise UsageError(
-            f"--from: expected a program and its arguments, got {source!r}: {error}"
-        ) from error
 
 
 HOST_PERIOD_S = 1.0

@@ -121,7 +121,8 @@ def unit_text(config: BoxConfig, path: Path, here: Path, *, owner: str | None) -
             writable = " ".join(_quoted(str(each)) for each in folders)
             parts.append(f"{SYSTEM_PART}ReadWritePaths={writable}\n")
             # A private /tmp would hide what lies there.
-            if not any(_is_temporary(each) for each in (here / path, here, *folders)):
+            places, temporary = (here / path, here, *folders), ("/tmp", "/var/tmp")  # noqa: S108
+            if not any(each.is_relative_to(of) for each in places for of in temporary):
                 parts.append("PrivateTmp=yes\n")
     wanted_by = "default.target" if owner is None else "multi-user.target"
     return "".join([*parts, f"\n[Install]\nWantedBy={wanted_by}\n"])
@@ -134,10 +135,6 @@ def written_folders(config: BoxConfig, here: Path) -> list[Path]:
     if lines is not None and lines != STREAM:
         folders.append((here / lines).parent)
     return list(dict.fromkeys(folders))
-
-
-def _is_temporary(path: Path) -> bool:
-    return any(path.is_relative_to(each) for each in ("/tmp", "/var/tmp"))  # noqa: S108
 
 
 def _program() -> list[str]:
@@ -210,8 +207,8 @@ def install(config: BoxConfig, path: Path, place: UnitFolder, tell: Tell) -> int
     if not _run_all(place, commands, tell, failed="it does not start at boot yet"):
         return 1
     tell(f"{name} runs, and starts at boot")
-    if place.user and not _lingers():
-        user = pwd.getpwuid(os.geteuid()).pw_name
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    if place.user and not Path("/var/lib/systemd/linger", user).exists():
         tell(
             "a user's unit starts at the first login, and stops at the last logout; for a start at"
             f" boot, type: sudo loginctl enable-linger {user}"
@@ -297,8 +294,3 @@ def _owner_of(folder: Path) -> str:
     """Return who owns a folder, or what is there of its path."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     return pwd.getpwuid(there.stat().st_uid).pw_name
-
-
-def _lingers() -> bool:
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    return Path("/var/lib/systemd/linger", user).exists()

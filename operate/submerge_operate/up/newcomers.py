@@ -132,7 +132,12 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
             f"--accept: expected a name or pattern of a field that was heard, got"
             f" {' '.join(patterns)}; heard: {names}{more}"
         )
-    ready = [_guessed(each) for each in chosen if each.why_not != CONSTANT]
+    # Few readings may make a scale far too small.
+    ready = [each for each in chosen if each.why_not != CONSTANT]
+    for i, each in enumerate(ready):
+        if each.why_not == EARLY:
+            least = GUESS * abs(each.offset)
+            ready[i] = msgspec.structs.replace(each, scale=max(each.scale, least))
     for each in (each for each in chosen if each.why_not == CONSTANT):
         say(f"{each.name}: {each.why_not}; try again when it has changed")
     if not ready:
@@ -147,12 +152,6 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
         guess = f", with {each.channel.scale:.2g} for its scale, a first guess"
         say(f"{each.name}: accepted{guess if each.why_not == EARLY else ''}")
     say("submerge up takes them within a minute, or at its next start")
-
-
-def _guessed(field: Newcomer) -> Newcomer:
-    """Return a field that a person takes early with a scale that few readings do not make small."""
-    least = GUESS * abs(field.offset) if field.why_not == EARLY else 0.0
-    return msgspec.structs.replace(field, scale=max(field.scale, least))
 
 
 # A `Pace` outlives a new beginning, or there would be one each half hour.

@@ -208,9 +208,10 @@ class Comings:
         for device, fields in devices.items():
             if len(remarks) >= AT_ONCE:
                 break
-            if device not in unknown or not _settled(fields, now):
-                continue
             first_s = _first_s(fields)
+            enough = max(each.count for each in fields) >= TIMES and now - first_s >= SETTLE_S
+            if device not in unknown or not enough:
+                continue
             alike = [
                 each
                 for each in known.get(frozenset(_field(each.name) for each in fields), ())
@@ -265,11 +266,6 @@ def _device(name: str) -> str:
 
 def _field(name: str) -> str:
     return name.partition("/")[2]
-
-
-def _settled(fields: list[HeardField], now: float) -> bool:
-    """Whether enough was heard of a device to say how often it speaks."""
-    return max(each.count for each in fields) >= TIMES and now - _first_s(fields) >= SETTLE_S
 
 
 def _is_gone(fields: list[HeardField], now: float) -> bool:
