@@ -25,6 +25,7 @@ from submerge_client.agent import Agent, NewestValues
 from submerge_client.alarms.event import facts
 from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.logs import say
+from submerge_client.trial import TAKEN
 from submerge_files.console.units import ago, figure, name_text
 from submerge_operate.up.config import BoxConfig
 
@@ -378,12 +379,10 @@ class Arrivals:
         passed = now - self._at
         return passed if passed > self._usual_s else 0.0
 
-    @property
-    def advice(self) -> str:
-        """What to look at when there was no row at all."""
-        if self._rows:
-            return ""
-        return self._sensor.advice
+    def advice(self, counts: Mapping[str, int]) -> str:
+        """Return what to look at when there was no row at all; first what came and was left out."""
+        left_out = [f"{n} {what}" for what, n in counts.items() if n and what not in TAKEN]
+        return "" if self._rows else "; ".join([*left_out, self._sensor.advice])
 
 
 Ask = Callable[[Callable[[AggregatorNode, Now], Any]], Awaitable[Any]]
@@ -455,7 +454,8 @@ class Telling:
             arrivals.mark(self._agent.rows, self._agent.newest)
         now = time.monotonic()
         state = replace(state, absent=arrivals.absent, never=arrivals.never)
-        state = replace(state, quiet_s=arrivals.quiet_s(now), advice=arrivals.advice)
+        advice = arrivals.advice(self._agent.sensor.counts)
+        state = replace(state, quiet_s=arrivals.quiet_s(now), advice=advice)
         if state.measured is not None:
             # A gap is filled with its channel's mean; one that has never come has none.
             waits_on = arrivals.never if self._fills else arrivals.absent
