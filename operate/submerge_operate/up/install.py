@@ -100,7 +100,10 @@ def unit_name(config: BoxConfig) -> str:
 
 def unit_text(config: BoxConfig, path: Path, here: Path, *, owner: str | None) -> str:
     """Return the unit; without an owner, a user's. Relative paths are in `here`."""
-    command = [*_program(), "up", "--config", str(here / path)]
+    # Not resolved: in a virtual environment the interpreter is a link.
+    script = Path(sys.executable).with_name("submerge")
+    program = [script] if script.exists() else [sys.executable, "-m", "submerge_operate"]
+    command = [*map(str, program), "up", "--config", str(here / path)]
     head = HEAD.format(
         user="" if owner is not None else "--user ",
         name=unit_name(config),
@@ -135,12 +138,6 @@ def written_folders(config: BoxConfig, here: Path) -> list[Path]:
     if lines is not None and lines != STREAM:
         folders.append((here / lines).parent)
     return list(dict.fromkeys(folders))
-
-
-def _program() -> list[str]:
-    # Not resolved: in a virtual environment the interpreter is a link.
-    script = Path(sys.executable).with_name("submerge")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "submerge_operate"]
 
 
 def _quoted(word: str) -> str:

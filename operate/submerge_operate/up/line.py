@@ -17,7 +17,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor import NewestScore, newest_score
 from submerge.client.node import ClientNode
-from submerge.protocol.alarm_status import MARKS, Alarm, Deviation
+from submerge.protocol.alarm_status import MARKS, Alarm
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions import survey
@@ -264,7 +264,8 @@ def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, 
 
 
 def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
-    deviations = list(_shown(alarm))
+    by_name = {each.channel: each for each in alarm.deviations}
+    deviations = [by_name[name] for name in _named(alarm) if name in by_name]
     if not deviations:
         return ", ".join(map(name_text, _named(alarm)))
     stuck = "stuck at " if alarm.cause == "stuck" else ""
@@ -278,11 +279,6 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
 def _named(alarm: Alarm) -> list[str]:
     """Return the channels most to blame; what was over its limit, where none is."""
     return [channel for channel, _ in alarm.top[:MOST_NAMED]] or [alarm.cause]
-
-
-def _shown(alarm: Alarm) -> Iterator[Deviation]:
-    by_name = {each.channel: each for each in alarm.deviations}
-    return (by_name[name] for name in _named(alarm) if name in by_name)
 
 
 def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:

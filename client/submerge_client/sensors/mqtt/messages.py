@@ -49,7 +49,6 @@ from submerge_client.sensors.mqtt.sparkplug import (
 from submerge_client.sensors.mqtt.topics import (
     NamePatterns,
     TopicPattern,
-    TopicPlace,
     is_reading,
     name_of,
 )
@@ -250,7 +249,7 @@ class MessageDecoder:
             self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
             return
         for field in fields:
-            place = self._place_of(field.topic)
+            place = next(filter(None, (each.place_of(field.topic) for each in self._topics)), None)
             name = "" if place is None else name_of(place, field.path)
             if name and field.unit and self._patterns.take(name):
                 self.heard.set_unit(name, field.unit)
@@ -274,10 +273,6 @@ class MessageDecoder:
     def _keep_out(self, name: str) -> None:
         if len(self._kept_out) < MOST_NAMES and name.isprintable():
             self._kept_out.setdefault(name, False)
-
-    def _place_of(self, topic: str) -> TopicPlace | None:
-        """Return what a topic stands for, by the first pattern that fits."""
-        return next(filter(None, (each.place_of(topic) for each in self._topics)), None)
 
     def _name(self, mine: tuple[int, str], name: str, whole: str) -> str:
         """Return the name of a topic's number; "" if another has it, and there is no other name."""
