@@ -17,6 +17,7 @@ import numpy as np
 
 from submerge import Array, Schema
 from submerge.pca.budget import low_rank_bytes
+from submerge.protocol.machine import Level
 from submerge.protocol.summaries import Method
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.summary import LearntSummary
@@ -40,20 +41,21 @@ MOST_UNKNOWN = 10
 
 
 class Listened(NamedTuple):
-    """What a sensor gave, until it `ended` by itself; `unknown` names or topics are no channels."""
+    """What a sensor gave, until it `ended`, `unknown` names, and the `problems` it warned of."""
 
     rows: Array
     counts: dict[str, int]
     seconds: float
     ended: bool = False
     unknown: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def try_out(config: ClientConfig, *, seconds: float = TRIAL_S) -> None:
     """Read the sensor; print rows, scaling, memory, size of a report. Without a row, status 1."""
     click.echo(f"listening to the sensors for {seconds:g} s ...", err=True)
     got = listen(config, seconds=seconds)
-    for line in trial_lines(config, got.rows, got.seconds, got.counts, got.unknown):
+    for line in trial_lines(config, got):
         click.echo(line)
     if not len(got.rows):
         sys.exit(1)
@@ -63,8 +65,12 @@ def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -
     """Read the sensor for at most `seconds`, or until there are enough rows."""
     names = [channel.name for channel in config.schema.sensed]
     unknown: list[str] = []
+    problems: dict[str, None] = {}
 
-    def note(what: str, /, **facts: object) -> None:
+    def note(what: str, /, *, level: Level = "info", **facts: object) -> None:
+        if level == "warning" and len(problems) < MOST_UNKNOWN:
+            said = ", ".join(f"{name} {fact}" for name, fact in facts.items())
+            problems[f"{what}: {said}"] = None
         if what.startswith("no channel") and len(unknown) < MOST_UNKNOWN:
             said = str(facts.get("names", facts.get("topic", "")))
             unknown.extend(name for name in said.split(", ") if name not in {"", "…"})
@@ -96,7 +102,8 @@ def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -
         raise failed[0]
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(names)))
     first = tuple(dict.fromkeys(unknown))[:MOST_UNKNOWN]
-    return Listened(rows, dict(sensor.counts), time.monotonic() - began, ended, first)
+    took_s, warned = time.monotonic() - began, tuple(problems)
+    return Listened(rows, dict(sensor.counts), took_s, ended, first, warned)
 
 
 def unknown_names(unknown: Sequence[str], channels: Sequence[str]) -> str:
@@ -106,22 +113,20 @@ def unknown_names(unknown: Sequence[str], channels: Sequence[str]) -> str:
     return f"unknown {named}; channels are {', '.join(channels[:MOST_UNKNOWN])}{more}"
 
 
-def trial_lines(
-    config: ClientConfig,
-    rows: Array,
-    seconds: float,
-    counts: dict[str, int],
-    unknown: Sequence[str] = (),
-) -> list[str]:
-    """Return the lines to print about rows (n, channels) under a configuration."""
+def trial_lines(config: ClientConfig, got: Listened) -> list[str]:
+    """Return the lines to print about what a sensor gave under a configuration."""
+    rows, unknown, problems = got.rows, got.unknown, got.problems
     schema, numbers = config.built_schema, config.schema.width
     names = [channel.name for channel in config.schema.sensed]
     width = max(9, *(len(name) for name in names))
-    lines = [f"{len(rows)} rows of {len(names)} channels in {seconds:.1f} s"]
-    lines += [f"left out: {what} {n}" for what, n in counts.items() if n and what not in TAKEN]
-    lines += [unknown_names(unknown, names)] if unknown else []
+    lines = [f"{len(rows)} rows of {len(names)} channels in {got.seconds:.1f} s"]
+    lines += [f"left out: {what} {n}" for what, n in got.counts.items() if n and what not in TAKEN]
+    lines += [*([unknown_names(unknown, names)] if unknown else []), *problems]
     if not len(rows):
-        return [*lines, "no rows: is the source sending, and are its names those of the channels?"]
+        hint = "is the source sending, and are its names those of the channels?"
+        if config.sensor.link is not None and not unknown:
+            hint = "correct what is said above" if problems else config.sensor.advice
+        return [*lines, f"no rows: {hint}"]
     lines.append(" ".join(f"{name:>{width}}" for name in names))
     lines += [" ".join(f"{x:>{width}.4g}" for x in row) for row in rows[:SHOWN]]
     for i, channel in enumerate(config.schema.sensed):

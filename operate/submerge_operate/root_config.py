@@ -7,11 +7,14 @@ import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from submerge.errors import UsageError
 from submerge_aggregator.config import AggregatorConfig, load
 from submerge_files.console.options import AggregatorOptions
+
+if TYPE_CHECKING:
+    from submerge_operate.up.config import BoxConfig
 
 Beside = TypeVar("Beside")
 
@@ -33,14 +36,17 @@ def beside_store(
 
 def root_config(path: Path) -> AggregatorConfig:
     """Return the configuration of a root; raises UsageError for the first mistake, in one line."""
-    if not is_of_one_machine(path):
-        return load(path, os.environ)
+    return box_config(path).aggregator if is_of_one_machine(path) else load(path, os.environ)
+
+
+def box_config(path: Path) -> BoxConfig:
+    """Return the configuration of `submerge up`, with the channels that were accepted."""
     from submerge_operate.up import config as box
     from submerge_operate.up import newcomers
 
     machine = box.load(path, os.environ)
     accepted = newcomers.read(machine.folder / newcomers.ACCEPTED)
-    return machine.with_channels(each.channel for each in accepted).aggregator
+    return machine.with_channels(each.channel for each in accepted)
 
 
 def is_of_one_machine(path: Path) -> bool:

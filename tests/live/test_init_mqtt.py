@@ -15,8 +15,11 @@ mqtt = pytest.importorskip("paho.mqtt.client")
 from paho.mqtt.enums import CallbackAPIVersion  # noqa: E402
 
 from submerge import UsageError  # noqa: E402
+from submerge_client.config.client_config import ClientConfig  # noqa: E402
 from submerge_client.config.links import Link  # noqa: E402
+from submerge_client.config.tomlfile import decoded  # noqa: E402
 from submerge_client.sensors import open_sensor  # noqa: E402
+from submerge_client.trial import listen, trial_lines  # noqa: E402
 from submerge_operate.init.mqtt import (  # noqa: E402
     BrokerOptions,
     hear,
@@ -140,6 +143,41 @@ def test_a_broker_that_asks_for_a_password(broker, tmp_path) -> None:
     assert "--password-file FILE" in unreachable(link)
     link = Link(url=url, insecure=True, username="me", password_file=right)
     assert 0 == hear(link, ("a/#",), listen_s=0.2).messages
+
+
+def trial(broker, **more: object) -> list[str]:
+    """What `--test` prints of a sensor of devices that the broker keeps from it."""
+    link = {"url": f"mqtt://127.0.0.1:{broker.port}", "insecure": True}
+    plain = dict.fromkeys(("node", "group", "state"), "c") | {"parent": "root"}
+    sections = {
+        "sensor": {"kind": "mqtt", "topics": ["a/+"], **link, **more},
+        "uplink": link,
+        "schema": {"channels": ["b/t"]},
+    }
+    config = decoded(plain | sections, ClientConfig)
+    got = listen(config, seconds=1.0)
+    return trial_lines(config, got)
+
+
+def test_a_silent_sensor_says_why(broker, tmp_path) -> None:
+    """Refused at the door, or let in and told nothing: no word of the channels' names."""
+    broker.stop()
+    passwords, rules, wrong, right = (tmp_path / name for name in ("all", "acl", "bad", "good"))
+    subprocess.run(["mosquitto_passwd", "-c", "-b", passwords, "me", "secret"], check=True)  # noqa: S607
+    passwords.chmod(0o644)
+    wrong.write_text("other\n")
+    right.write_text("secret\n")
+    rules.write_text("user me\ntopic read other/#\n")
+    rules.chmod(0o644)
+    settings = ("allow_anonymous false", f"password_file {passwords}", f"acl_file {rules}")
+    broker.start(*settings)
+    refused = trial(broker, username="me", password_file=str(wrong))
+    silenced = trial(broker, username="me", password_file=str(right))
+
+    assert any("broker unreachable" in line and "Not authorized" in line for line in refused)
+    assert "no rows: correct what is said above" == refused[-1]
+    assert 'do the broker\'s rules let a user "me" read it?' in silenced[-1]
+    assert not any("names" in line for line in (*refused, *silenced))
 
 
 # paho leaves the socket of a handshake that failed to the garbage collector.

@@ -305,8 +305,8 @@ class AlarmsConfig(Destinations, frozen=True, kw_only=True):
     settle : Time from the group's first scores until limits keep `at_most`; until then they are
         provisional. Raising it arms nodes later, with limits that hold better.
     period_s : Seconds between rows; left out, the sensor's period, or the clock where it has none.
-    mqtt : Publish this node's alarm state under submerge/v1/{fleet}/alarm/{node}, to the uplink's
-        broker or to `broker`. Left out, true if there is `broker`.
+    mqtt : Publish this node's alarm state under submerge/v1/{fleet}/alarm/{node}, to `broker`, the
+        uplink's broker, or the sensor's. Left out, true if there is `broker`.
     discovery : The topic prefix of Home Assistant's discovery; "" publishes no discovery.
     broker : Another broker in place of the uplink's.
     """

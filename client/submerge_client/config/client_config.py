@@ -18,7 +18,7 @@ from submerge.condition import Condition
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge_client.config.alarms import AlarmsConfig, BrokerConfig, LearnConfig
-from submerge_client.config.links import RetryConfig, UplinkConfig
+from submerge_client.config.links import Link, RetryConfig, UplinkConfig
 from submerge_client.config.removed import CLIENT
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
@@ -293,13 +293,22 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     def scores_link(self) -> UplinkConfig:
         """The broker for scores, if they go to one."""
         with placed("scores"):
-            return self.scores.link(self.uplink)
+            return self.scores.link(self._broker)
 
     @property
     def alarms_link(self) -> UplinkConfig | None:
         """The broker for alarms; None if there is none."""
         with placed("alarms"):
-            return self.alarms.link(self.uplink)
+            return self.alarms.link(self._broker)
+
+    @property
+    def _broker(self) -> UplinkConfig:
+        """The uplink; where it is no broker, that of the sensor, if there is one."""
+        link, brokers = self.sensor.link, ("mqtt", "mqtts")
+        if link is None or link.scheme not in brokers or self.uplink.scheme in brokers:
+            return self.uplink
+        settings = {name: getattr(link, name) for name in Link.__struct_fields__}
+        return BrokerConfig(**settings).beside(self.uplink)
 
     @property
     def largest_report(self) -> int:

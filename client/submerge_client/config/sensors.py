@@ -249,8 +249,8 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     def wrong_with(self, channel: str) -> str:
         """Return what is expected of a channel's name where it is a part of a topic."""
-        if self.topic and set("+#\0") & set(channel):
-            return "a name without + and #, as it stands in a topic"
+        if self.topic and set("/+#\0") & set(channel):
+            return "a name without / + and #, as it stands in a topic"
         return ""
 
     @property
@@ -258,7 +258,11 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
         """What to look at when there was no row at all."""
         if not self.topics:
             return super().advice
-        return f"is the broker running, and does a device publish on {self.topics[0]}?"
+        who = "who gives no name" if self.username is None else shown(self.username)
+        return (
+            f"is the broker running, does a device publish on {self.topics[0]}, and do the broker's"
+            f" rules let a user {who} read it?"
+        )
 
 
 class HostSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag="host"):

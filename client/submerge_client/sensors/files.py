@@ -107,11 +107,12 @@ def _columns(flow: Flow, channels: Sequence[str], skip: Collection[str]) -> list
         for name in channels:
             if name not in places:
                 near = difflib.get_close_matches(name, places, n=1)
+                has = ", ".join(list(places)[:10]) + ", …" * (len(places) > 10)
                 raise refusal(
                     flow.path,
                     expected=f"a column {name!r} for the channel of that name",
                     got="no such column",
-                    hint=f"did you mean {near[0]!r}?" if near else f"it has {_some(places)}",
+                    hint=f"did you mean {near[0]!r}?" if near else f"it has {has}",
                 )
         return [places[name] for name in channels]
     if len(left) != len(channels):
@@ -122,7 +123,3 @@ def _columns(flow: Flow, channels: Sequence[str], skip: Collection[str]) -> list
             hint="give it a header with the channels' names, or skip columns",
         )
     return left
-
-
-def _some(names: Collection[str]) -> str:
-    return ", ".join(list(names)[:10]) + ", …" * (len(names) > 10)

@@ -75,7 +75,7 @@ class HostMeter:
         self._wait = wait
         self._tally = ProblemTally(note, "failed", "missing", "skipped")
         self.counts = self._tally.counts
-        self._families = sorted({family for family in map(_family, channels) if family in FAMILIES})
+        self._families = sorted({name.split(".")[0] for name in channels} & FAMILIES.keys())
         here = self._look(self._families)
         for name in channels:
             if name not in here:
@@ -118,10 +118,6 @@ def channel_names() -> list[str]:
         except UNREADABLE:
             continue
     return names
-
-
-def _family(name: str) -> str:
-    return name.split(".")[0]
 
 
 def _value(name: str, look: Look, before: Look, seconds: float) -> float:

@@ -53,10 +53,10 @@ class UnlistedNames:
         self._at = now + NAMES_S
         return True
 
-    def write(self, names: Sequence[str]) -> None:
+    def write(self, names: Sequence[str], what: str = "no channels of the schema, ignored") -> None:
         if names:
             some = ", ".join(names[:MOST_NAMED]) + ", …" * (len(names) > MOST_NAMED)
-            self._note("no channels of the schema, ignored", names=some)
+            self._note(what, names=some)
 
 
 def worth_logging(nth: int) -> bool:

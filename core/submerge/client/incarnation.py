@@ -91,8 +91,8 @@ def advice(account: RowAccount, *, has_parent: bool, unsettled: int) -> str:
         return "check the way to the parent: what a client reads before it reaches one is lost"
     if unsettled:
         return (
-            "the fleet still measures its scaling, which takes 1,000 readings: what waits is learnt"
-            " when the client is started again after that"
+            "the scaling is still measured, which takes 1,000 readings: what waits is learnt"
+            " when this program is started again after that"
         )
     if account.waiting:
         return "start the client again when it can reach its parent: it then sends what waits"

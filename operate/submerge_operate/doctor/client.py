@@ -117,6 +117,7 @@ def sensor(
     left_out = [f"{n} {what}" for what, n in heard.counts.items() if n and what not in TAKEN]
     names = [channel.name for channel in config.schema.sensed]
     also = f"; left out: {', '.join(left_out)}" if left_out else ""
+    also += "".join(f"; {problem}" for problem in heard.problems)
     also += f"; {unknown_names(heard.unknown, names)}" if heard.unknown else ""
     if not len(heard.rows):
         hint = "submerge client --test --config FILE shows more"
@@ -126,7 +127,7 @@ def sensor(
             hint = hint if left_out else f"pipe your program into doctor: {PIPE}"
         if config.sensor.hears_devices and not also:
             # The broker was reached: what fails there is counted.
-            hint = "devices on batteries speak once in minutes; else correct sensor.topics"
+            hint = f"devices on batteries speak once in minutes; else: {config.sensor.advice}"
             yield warning("sensor", f"{message}; no device has spoken", hint)
             return
         yield fails("sensor", f"{message}{also}", hint)

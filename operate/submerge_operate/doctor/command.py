@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 Program = Literal["client", "aggregator", "up"]
 
 OWN: dict[Program, set[str]] = {
+    "up": {"folder"},
     "client": {"sensor", "uplink", "state", "schema", "group"},
     "aggregator": {"listen", "groups", "store", "status"},
 }
-"""Settings that only one of the two has."""
+"""Settings that only one of them has; but `up` reads sensors, and listens, too."""
 
 
 @click.command(epilog="Example: submerge doctor --config client.toml")
@@ -103,12 +104,11 @@ def run_checks(path: Path, program: Program) -> Iterator[Finding]:
             from submerge_client.config.client_config import load
 
             yield from _client(load(path, os.environ))
-        elif program == "up":
-            from submerge_operate.up.config import load as load_box
-
-            yield from _client(load_box(path, os.environ).client)
-            yield from _aggregator(root_config(path))
         else:
+            from submerge_operate.root_config import box_config
+
+            if program == "up":
+                yield from _client(box_config(path).client)
             yield from _aggregator(root_config(path))
     except ImportError as error:
         extra = "client" if program == "client" else "aggregator"

@@ -140,10 +140,12 @@ def command(
     """
     from submerge_operate.init.mqtt import BrokerOptions
     from submerge_operate.init.proposal import box_text, lines_of
-    from submerge_operate.init.sources import propose
+    from submerge_operate.init.sources import check_source, propose
 
+    if source is not None:
+        check_source(source)
     check_place(path, replace=replace)
-    asks = _asks(yes)
+    asks = not yes and sys.stdin.isatty()
     if not asks and not yes:
         raise UsageError(
             "expected --yes, since there is no terminal to ask at: it takes what is proposed"
@@ -173,11 +175,6 @@ def command(
     save(path, text)
     pipe = f"{proposal.pipe} | " if proposal.pipe else ""
     click.echo(f"{path} is written. Next: {pipe}submerge up --config {shlex.quote(str(path))}")
-
-
-def _asks(yes: bool) -> bool:
-    """Return whether there is a terminal to ask at, and something to ask."""
-    return not yes and sys.stdin.isatty()
 
 
 def _check_node(name: str) -> None:

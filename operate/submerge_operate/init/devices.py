@@ -5,7 +5,9 @@
 3. Retained messages may be days old: their fields are known from them, but were not heard.
 4. Names are short where that is enough: of patterns of which two topics would give one name, all
    names have all levels of their topics.
-5. Everything is bounded; a broker has as many topics as its devices like.
+5. Where no form fits, the first level is the device (`{device}/#`), so that another room joins by
+   itself. Where there is one first level alone it may be the second: `home/#`.
+6. Everything is bounded; a broker has as many topics as its devices like.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from submerge_client.sensors.mqtt.decoder import (
@@ -37,7 +39,14 @@ from submerge_client.sensors.mqtt.descriptions import (
 )
 from submerge_client.sensors.mqtt.messages import KINDS, MessageDecoder
 from submerge_client.sensors.mqtt.sparkplug import NAMESPACE
-from submerge_client.sensors.mqtt.topics import DEVICE, TopicPattern, TopicPlace, name_of
+from submerge_client.sensors.mqtt.topics import (
+    DEVICE,
+    PLACED,
+    TopicPattern,
+    TopicPlace,
+    is_reading,
+    name_of,
+)
 from submerge_client.sensors.tally import ProblemTally, no_log
 
 ALL = "#"
@@ -57,25 +66,11 @@ FORMS = (
 )
 """Where well-known devices publish what they measure."""
 
-ORDERS = ("set", "get", "cmnd", "command", "cmd")
-"""Levels of topics that carry commands to devices."""
+ANY = "{device}/#"
+"""The pattern of what has no known form."""
 
-PLACED = frozenset("{}")
-"""What places in patterns are written with. No well-known device has them in a topic."""
-
-OTHERS = ("homeassistant/", "tasmota/discovery/", "submerge/v1/")
-"""Topics that describe, and those of fleets of submerge itself."""
-
-
-def is_reading(topic: str) -> bool:
-    """Return whether a topic may carry readings that a pattern can be made for."""
-    # Orders, descriptions and the notes of gateways carry none.
-    levels = topic.split("/")
-    if set(topic) & PLACED:
-        return False  # a pattern of it would have places, and stand for other topics as well
-    if topic.startswith(OTHERS) or (len(levels) > 1 and levels[1] == "bridge"):
-        return False
-    return levels[0] not in ORDERS and levels[-1] not in ORDERS
+WHOLES = ("state", "status", "sensor", "sensors", "data", "json", "telemetry", "values", "readings")
+"""Last levels of what a device says of all its quantities, in small letters: no device's name."""
 
 
 def patterns_of(
@@ -83,7 +78,7 @@ def patterns_of(
 ) -> list[str]:
     """Return patterns, the more precise first."""
     named = chain(_of_bridges(bridges, described), _of_tasmota(described))
-    forms = [*islice(_once(named), MOST_NAMED), *FORMS]
+    forms = [*list(dict.fromkeys(named))[:MOST_NAMED], *FORMS]
     patterns = list[str]()
     for pattern in asked:
         if pattern.split("/")[-1] == ALL:
@@ -91,21 +86,6 @@ def patterns_of(
         if pattern != ALL:
             patterns.append(pattern)
     return list(dict.fromkeys(patterns))
-
-
-def _once(patterns: Iterable[str]) -> Iterator[str]:
-    """Yield each pattern when it comes first."""
-    seen = set[str]()
-    for pattern in patterns:
-        if pattern not in seen:
-            seen.add(pattern)
-            yield pattern
-
-
-def first_level(topic: str) -> str:
-    """Return the pattern of a topic for which there is no other."""
-    first, slash, _ = topic.partition("/")
-    return f"{first}/{ALL}" if slash else first
 
 
 def _of_bridges(bridges: Iterable[str], described: Sequence[DescribedField]) -> Iterator[str]:
@@ -192,14 +172,17 @@ class Hearing:
         self._short: dict[str, str] = {}
         self._words: dict[str, set[str]] = {}
         self._retained: dict[str, None] = {}
+        # By first level, where no form fits: whether its second can be a device.
+        self._below: dict[str, bool] = {}
         self.messages = 0
 
-    def describe(self, topic: str, payload: bytes | bytearray) -> None:
+    def describe(self, topic: str, payload: bytes | bytearray) -> Iterable[RebirthRequest]:
         if is_description(topic) and len(self._described) < MOST_DESCRIBED:
             with suppress(MalformedMessage):
                 self._described += self._descriptions.take(topic, payload)
                 if topic.endswith(BRIDGE) and len(self._bridges) < MOST_PATTERNS:
                     self._bridges[topic.removesuffix(BRIDGE)] = None
+        return ()
 
     def begin(self) -> tuple[str, ...]:
         """Settle the patterns; return the subscriptions to hear readings by."""
@@ -272,8 +255,10 @@ class Hearing:
         # Those of Zigbee2MQTT have one more, by which it says that a device is away; so have fields
         # whose description names the topic for it.
         names = dict.fromkeys(names)
-        used = {ear.text for name, ear in self._by_name(self._ear_of).items() if name in names}
-        found = [ear.text for ear in self._ears if ear.text in used]
+        used = {text for name, text in self._by_name(self._texts()).items() if name in names}
+        mine = f"{self._group() or DEVICE}/{ALL}"
+        heard = (mine if ear.text == ANY else ear.text for ear in self._ears)
+        found = [text for text in heard if text in used]
         away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
         return self._with_presence(found + list(dict.fromkeys(away)), names)
 
@@ -281,16 +266,31 @@ class Hearing:
 
     def _with_presence(self, patterns: list[str], names: Iterable[str]) -> list[str]:
         """Return patterns, and those by which descriptions say that a device is away."""
-        described, ears = self.described(), self._by_name(self._ear_of)
+        described, texts = self.described(), self._by_name(self._texts())
         for name in names:
             field = described.get(name)
             for topic, word in () if field is None else field.away:
-                place = ears[name].pattern.place_of(field.topic) if field else None
+                place = TopicPattern(texts[name]).place_of(field.topic) if field else None
                 if place is None or not self._is_asked(topic):
                     continue
                 found = presence_pattern(topic, word, place, list(map(TopicPattern, patterns)))
                 patterns += [] if found is None else [found]
         return patterns
+
+    def _texts(self) -> dict[str, str]:
+        """Return the pattern of each whole name."""
+        mine = f"{self._group() or DEVICE}/{ALL}"
+        return {name: mine if ear.text == ANY else ear.text for name, ear in self._ear_of.items()}
+
+    def _group(self) -> str:
+        """Return the first level below which the second is the device; "" if there is none."""
+        others = {name: ear.text for name, ear in self._ear_of.items() if ear.text != ANY}
+        closed = all(DEVICE in text or text[-2:] != "/#" for text in others.values())
+        if len(self._below) != 1 or not closed or False in self._below.values():
+            return ""
+        taken = {self._short.get(name, name) for name in others}
+        mine = {self._short.get(name, name) for name in self._ear_of.keys() - others.keys()}
+        return "" if mine & taken else next(iter(self._below))
 
     def _listen_by(self, text: str) -> _Ear:
         tally = ProblemTally(no_log, *KINDS)
@@ -305,7 +305,7 @@ class Hearing:
                 return ear
         # Only `#` hears what no pattern fits.
         if ALL in self._asked and len(self._ears) < MOST_PATTERNS:
-            return self._listen_by(first_level(topic))
+            return self._listen_by(ANY if "/" in topic else topic)
         return None
 
     def _is_asked(self, topic: str) -> bool:
@@ -327,24 +327,33 @@ class Hearing:
                 words.add(word[:LONGEST_NAME])
         for path, _ in fields_of(content, {}):
             name = self._whole(ear, topic, path)
+            first, _, below = topic.partition("/")
+            if ear.text == ANY and name in self._short:
+                deep = "/" in below or bool(path and below.lower() not in WHOLES)
+                self._below[first] = deep and self._below.get(first, True)
             if retained and len(self._retained) < MOST_NAMES:
                 self._retained[name] = None
                 self._ear_of.setdefault(name, ear)
 
     def _whole(self, ear: _Ear, topic: str, path: str) -> str:
         """Return the whole name of a number, and remember the short one."""
-        whole, place = name_of(ear.pattern.whole_place_of(topic), path), ear.pattern.place_of(topic)
+        own = TopicPattern(f"{topic.partition('/')[0]}/{ALL}") if ear.text == ANY else ear.pattern
+        whole, place = name_of(ear.pattern.whole_place_of(topic), path), own.place_of(topic)
         if place is not None and len(self._short) < MOST_SHORT:
             self._short[whole] = name_of(place, path)
         return whole
 
     def _by_name(self, found: Mapping[str, Value]) -> dict[str, Value]:
         """Return what is known by whole names by those that it gets."""
-        short, ears, wholes = self._short, self._ear_of, defaultdict[str, list[str]](list)
-        for whole in ears:
-            wholes[short.get(whole, whole)].append(whole)
-        alike = {ears[each].text for several in wholes.values() if several[1:] for each in several}
+        texts, wholes = self._texts(), defaultdict[str, list[str]](list)
+        short = {each: self._short.get(each, each) for each, text in texts.items() if text != ANY}
+        for whole, name in short.items():
+            wholes[name].append(whole)
+        alike = {texts[each] for several in wholes.values() if several[1:] for each in several}
+        # Of two such patterns a room of one may one day be called like one of the other.
+        open_ended = {t for t in texts.values() if t.endswith(f"/{ALL}") and DEVICE not in t}
+        alike |= open_ended if len(open_ended) > 1 else set()
         return {
-            each if each in ears and ears[each].text in alike else short.get(each, each): value
+            each if texts.get(each) in alike else short.get(each, each): value
             for each, value in found.items()
         }

@@ -44,22 +44,16 @@ ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
 
 CURES = (
     ("Connection refused", "nothing listens there: is the broker running, and the port right?"),
-    ("Name or service not known", "there is no machine of that name: use its address"),
-    ("name resolution", "there is no machine of that name: use its address"),
-    ("nodename nor servname", "there is no machine of that name: use its address"),
+    ("not known|name resolution|servname", "there is no machine of that name: use its address"),
     ("timed out", "is the machine on, the address right, and no firewall between?"),
     ("No route to host", "is the machine on, and the address right?"),
     ("unreachable", "is this machine on the network, and the address right?"),
     ("user name or password", "give both: --username NAME --password-file FILE"),
     ("Not authorized", "give --username NAME and --password-file FILE, or have them right"),
-    ("self-signed", "give the authority's certificate: --ca FILE"),
-    ("self signed", "give the authority's certificate: --ca FILE"),
-    ("unable to get local issuer", "give the authority's certificate: --ca FILE"),
-    ("doesn't match", "use the name that is in the broker's certificate"),
-    ("not valid for", "use the name that is in the broker's certificate"),
+    ("self.signed|unable to get local issuer", "give the authority's certificate: --ca FILE"),
+    ("doesn't match|not valid for", "use the name that is in the broker's certificate"),
     ("certificate required", "the broker wants a certificate: --cert FILE --key FILE"),
-    ("WRONG_VERSION_NUMBER", "the port has no TLS: write mqtt://, or the port of TLS, 8883"),
-    ("RECORD_LAYER_FAILURE", "the port has no TLS: write mqtt://, or the port of TLS, 8883"),
+    ("VERSION_NUMBER|LAYER_FAILURE", "no TLS there: write mqtt://, or the port of TLS, 8883"),
     ("reset by peer", "it closed the connection: is it mqtt:// or mqtts://, and the port right?"),
     ("EOF occurred", "the port has no TLS, or wants another: write mqtt://, or port 8883"),
 )
@@ -76,14 +70,10 @@ def hear(
     # heard: until then it listens for `LONGEST_S`.
     hearing = Hearing(topics, rebirth=rebirth)
 
-    def describe(message: MQTTMessage) -> Iterable[RebirthRequest]:
-        hearing.describe(message.topic, message.payload)
-        return ()
-
     def take(message: MQTTMessage) -> Iterable[RebirthRequest]:
         return hearing.take(message.topic, message.payload, retained=message.retain)
 
-    with _Ears(link, SUBSCRIPTIONS, describe) as ears:
+    with _Ears(link, SUBSCRIPTIONS, lambda m: hearing.describe(m.topic, m.payload)) as ears:
         ears.wait(lambda: ears.messages, quiet_s=SILENT_S, longest_s=DESCRIBED_S)
     subscriptions = hearing.begin()
     with _Ears(link, subscriptions, take) as ears:
@@ -172,12 +162,15 @@ class _Ears:
 
 
 def _unreachable(link: Link, why: str) -> UsageError:
-    cure = next((cure for part, cure in CURES if part.lower() in why.lower()), "")
+    cure = next((cure for part, cure in CURES if re.search(part, why, re.I)), "")
     if not cure:
         cure = "see the broker's log" if link.tls else CLOSED
     said = ERROR_NUMBER.sub("", why)
     return UsageError(f"expected a broker at {link.url}, got: {said}: {cure}")
 
+
+GIVEN = ("username", "password_file", "ca", "cert", "key")
+"""Settings of a link that are options, too."""
 
 PERIODS_S = (10.0, 5.0, 2.0, 1.0)
 """Seconds between rows: 10, and less where channels speak more often."""
@@ -192,6 +185,10 @@ topics = {topics}
 {more}# Seconds between rows.
 period_s = {period!r}
 """
+
+UNBORN = """\
+Sparkplug B: data without names, which come with the next birth of their edge node; --rebirth asks \
+for it, which publishes a message"""
 
 SCALES = """\
 # The units differ: it first measures each channel's mean and deviation."""
@@ -225,15 +222,13 @@ class BrokerOptions:
                 "--from: expected a broker's url without a user's name and password: give"
                 " --username NAME and --password-file FILE"
             )
+        if self.username is not None and self.password_file is None:
+            raise UsageError("--username: expected --password-file FILE beside it, got nothing")
         try:
             return Link(
                 url=self.url,
                 insecure=self.url.startswith("mqtt://"),
-                ca=self.ca,
-                cert=self.cert,
-                key=self.key,
-                username=self.username,
-                password_file=self.password_file,
+                **{name: getattr(self, name) for name in GIVEN},
             )
         except BadSetting as error:
             option = str(error.keys[0]) if error.keys else "url"
@@ -266,7 +261,7 @@ def propose_mqtt(options: BrokerOptions) -> Proposal:
         schema_note=SCALES,
         found=choice.found,
         left_out=choice.left_out,
-        remarks=tuple(_remarks(hearing, options)),
+        remarks=(UNBORN,) if hearing.unborn and not options.rebirth else (),
         discover=True,
     )
 
@@ -283,14 +278,6 @@ def _nothing(hearing: Hearing, choice: Choice, topics: Sequence[str]) -> UsageEr
         f"expected numbers that change on {on}, got {hearing.messages} messages without ({why}):"
         " give it more time, --listen 600, or other --topics"
     )
-
-
-def _remarks(hearing: Hearing, options: BrokerOptions) -> Iterable[str]:
-    if hearing.unborn and not options.rebirth:
-        yield (
-            "Sparkplug B: data without names, which come with the next birth of their edge node;"
-            " --rebirth asks for it, which publishes a message"
-        )
 
 
 def _sensor(options: BrokerOptions, patterns: Sequence[str], choice: Choice) -> str:
@@ -319,7 +306,7 @@ def _access(options: BrokerOptions) -> str:
         lines.append("insecure = true")
     if options.username is not None:
         lines.append(f"username = {quoted(options.username)}")
-    for name in ("password_file", "ca", "cert", "key"):
+    for name in GIVEN[1:]:
         path = getattr(options, name)
         if path is not None:
             lines.append(f"{name} = {quoted(str(path.absolute()))}")

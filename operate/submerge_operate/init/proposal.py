@@ -208,8 +208,8 @@ MINOR, CONSTANT = "about the device, not what it measures", "constant while list
 STATE = "states and words: --states takes those that have numbers"
 TEXT = "texts"
 ONCE, GROWS, MANY = "one value only", "totals, which only grow", f"beyond {MOST_CHANNELS} channels"
-NOT_HEARD = "described, not heard yet: learnt by itself once it speaks"
-SAID_BEFORE = "retained, not heard yet: learnt by itself once it speaks"
+JOINS = "joins by itself once heard for half an hour, at once by submerge up --accept NAME"
+NOT_HEARD, SAID_BEFORE = f"described, not heard yet: {JOINS}", f"retained, not heard yet: {JOINS}"
 
 PAIRS = (
     *(("ON", "OFF"), ("On", "Off"), ("on", "off"), ("true", "false"), ("True", "False")),
@@ -240,7 +240,8 @@ def choose(
     with_states: bool,
 ) -> Choice:
     found, left_out, states = list[FoundChannel](), list[OmittedField](), dict[str, float]()
-    for name in sorted({*fields, *described, *retained, *words}, key=_by_device):
+    known = {*fields, *described, *retained, *words}
+    for name in sorted(known, key=lambda each: each.partition("/")):
         field, description = fields.get(name), described.get(name)
         spoken = words.get(name, set()) if field is None else set()
         kind = description.kind if description else ""
@@ -320,8 +321,3 @@ def _channel(
 
 def _last(name: str) -> str:
     return re.split(r"[/.]", name)[-1]
-
-
-def _by_device(name: str) -> tuple[str, str]:
-    device, _, field = name.partition("/")
-    return device, field

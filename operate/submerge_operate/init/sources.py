@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO
 
 from submerge import UsageError
-from submerge_client.config.from_history import LearntSettings
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.tomlfile import quoted
 from submerge_client.sensors import needs_extra
@@ -26,6 +25,7 @@ from submerge_client.sensors.lines import LineReader
 from submerge_client.sensors.mqtt.decoder import MOST_NAMES, Heard, as_number
 from submerge_client.sensors.ndjson import CHUNK, TIMES
 from submerge_client.sensors.program import Process, begin, check_command, end, has_ended
+from submerge_operate.init.mqtt import SCALES as FLEET_SCALES
 from submerge_operate.init.mqtt import BrokerOptions, propose_mqtt
 from submerge_operate.init.proposal import STATE, FoundChannel, Proposal, choose
 
@@ -48,9 +48,9 @@ rank = {rank}
 
 def propose_history(path: Path) -> Proposal:
     """Return the channels, scales and rank of recorded readings."""
-    from submerge_client.config.tomlfile import quoted
+    from submerge_files.fit.learnt_settings import learnt_settings
 
-    learnt = _learnt(path)
+    learnt = learnt_settings(path)
     schema, rank = learnt.schema, learnt.summary.rank
     source = "".join(each if each.isprintable() else "?" for each in learnt.source)
     period = learnt.period_s or None
@@ -66,12 +66,6 @@ def propose_history(path: Path) -> Proposal:
     )
 
 
-def _learnt(path: Path) -> LearntSettings:
-    from submerge_files.fit.learnt_settings import learnt_settings
-
-    return learnt_settings(path)
-
-
 HOST = "host"
 URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 ADDRESS = re.compile(r"[\w.-]+:\d{1,5}|\d{1,3}(\.\d{1,3}){3}|localhost|[\w-]+\.(local|lan|home)")
@@ -79,6 +73,12 @@ SHELL = {"|", ">", ">>", "<", "&", "&&", "||", ";", "2>&1", "2>/dev/null"}
 """Words that mean something to a shell only."""
 
 RECORDED = re.compile(r"\.(csv|tsv|txt|npy|npz|parquet|feather|arrow|model|log|gz|mat|xlsx)$", re.I)
+
+
+def check_source(source: str) -> None:
+    """Refuse recorded readings that are not there, before anything else is."""
+    if _is_recorded(source) and not URL.match(source) and not glob.glob(source):
+        raise UsageError(f"--from: expected a file, got {source!r}: there is nothing of that name")
 
 
 def propose(source: str, options: BrokerOptions) -> Proposal:
@@ -94,7 +94,12 @@ def propose(source: str, options: BrokerOptions) -> Proposal:
         return propose_mqtt(replace(options, url=source))
     if _is_recorded(source):
         return propose_history(Path(source))
-    words = _words(source)
+    try:
+        words = shlex.split(source)
+    except ValueError as error:
+        raise UsageError(
+            f"--from: expected a program and its arguments, got {source!r}: {error}"
+        ) from error
     if signs := [word for word in words if word in SHELL]:
         raise UsageError(
             f"--from: expected a program and its arguments, got {signs[0]!r}, which is for a shell:"
@@ -116,15 +121,6 @@ def _is_recorded(source: str) -> bool:
     if path.is_file():
         return not os.access(path, os.X_OK)
     return path.is_dir() or bool(glob.glob(source))
-
-
-def _words(source: str) -> list[str]:
-    try:
-        return shlex.split(source)
-    except ValueError as error:
-        raise UsageError(
-            f"--from: expected a program and its arguments, got {source!r}: {error}"
-        ) from error
 
 
 HOST_PERIOD_S = 1.0
@@ -189,10 +185,6 @@ kind = "program"
 command = {command}
 """
 
-PROGRAM_SCALES = """\
-# The units differ: it first measures each channel's mean and deviation."""
-
-
 NO_NUMBERS = {STATE: "words and booleans: let the program print numbers for them"}
 
 
@@ -245,7 +237,7 @@ def propose_program(command: Sequence[str], *, listen_s: float | None) -> Propos
         source=f"the lines of {command[0]}",
         sensor=PROGRAM_SENSOR.format(command=f"[{', '.join(map(quoted, whole))}]"),
         schema=SchemaConfig(channels=channels, scaling="fleet"),
-        schema_note=PROGRAM_SCALES,
+        schema_note=FLEET_SCALES,
         found=choice.found,
         left_out=tuple(
             replace(each, why=NO_NUMBERS.get(each.why, each.why)) for each in choice.left_out

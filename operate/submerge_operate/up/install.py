@@ -100,7 +100,10 @@ def unit_name(config: BoxConfig) -> str:
 
 def unit_text(config: BoxConfig, path: Path, here: Path, *, owner: str | None) -> str:
     """Return the unit; without an owner, a user's. Relative paths are in `here`."""
-    command = [*_program(), "up", "--config", str(here / path)]
+    # Not resolved: in a virtual environment the interpreter is a link.
+    script = Path(sys.executable).with_name("submerge")
+    program = [script] if script.exists() else [sys.executable, "-m", "submerge_operate"]
+    command = [*map(str, program), "up", "--config", str(here / path)]
     head = HEAD.format(
         user="" if owner is not None else "--user ",
         name=unit_name(config),
@@ -121,7 +124,8 @@ def unit_text(config: BoxConfig, path: Path, here: Path, *, owner: str | None) -
             writable = " ".join(_quoted(str(each)) for each in folders)
             parts.append(f"{SYSTEM_PART}ReadWritePaths={writable}\n")
             # A private /tmp would hide what lies there.
-            if not any(_is_temporary(each) for each in (here / path, here, *folders)):
+            places, temporary = (here / path, here, *folders), ("/tmp", "/var/tmp")  # noqa: S108
+            if not any(each.is_relative_to(of) for each in places for of in temporary):
                 parts.append("PrivateTmp=yes\n")
     wanted_by = "default.target" if owner is None else "multi-user.target"
     return "".join([*parts, f"\n[Install]\nWantedBy={wanted_by}\n"])
@@ -134,16 +138,6 @@ def written_folders(config: BoxConfig, here: Path) -> list[Path]:
     if lines is not None and lines != STREAM:
         folders.append((here / lines).parent)
     return list(dict.fromkeys(folders))
-
-
-def _is_temporary(path: Path) -> bool:
-    return any(path.is_relative_to(each) for each in ("/tmp", "/var/tmp"))  # noqa: S108
-
-
-def _program() -> list[str]:
-    # Not resolved: in a virtual environment the interpreter is a link.
-    script = Path(sys.executable).with_name("submerge")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "submerge_operate"]
 
 
 def _quoted(word: str) -> str:

@@ -17,7 +17,7 @@ from submerge.aggregator.node import AggregatorNode
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor import NewestScore, newest_score
 from submerge.client.node import ClientNode
-from submerge.protocol.alarm_status import MARKS, Alarm, Deviation
+from submerge.protocol.alarm_status import MARKS, Alarm
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions import survey
@@ -25,6 +25,7 @@ from submerge_client.agent import Agent, NewestValues
 from submerge_client.alarms.event import facts
 from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.logs import say
+from submerge_client.trial import TAKEN
 from submerge_files.console.units import ago, figure, name_text
 from submerge_operate.up.config import BoxConfig
 
@@ -224,12 +225,9 @@ def _measured(state: BoxState, needed: int) -> str:
     text = f"{min(state.measured or 0, needed):,} of {needed:,} rows"
     if state.waits_on and not state.quiet_s:
         verb = "has" if len(state.waits_on) == 1 else "have"
-        return f"{text}, waiting for {_some(state.waits_on)}, which {verb} no value{_yet(state)}"
+        yet = " yet" if set(state.waits_on) <= set(state.never) else ""
+        return f"{text}, waiting for {_some(state.waits_on)}, which {verb} no value{yet}"
     return f"{text}, about {ago(state.ready_in_s)} more" if state.ready_in_s > 0 else text
-
-
-def _yet(state: BoxState) -> str:
-    return " yet" if set(state.waits_on) <= set(state.never) else ""
 
 
 def _score(state: BoxState) -> str:
@@ -266,7 +264,8 @@ def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, 
 
 
 def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
-    deviations = list(_shown(alarm))
+    by_name = {each.channel: each for each in alarm.deviations}
+    deviations = [by_name[name] for name in _named(alarm) if name in by_name]
     if not deviations:
         return ", ".join(map(name_text, _named(alarm)))
     stuck = "stuck at " if alarm.cause == "stuck" else ""
@@ -280,11 +279,6 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
 def _named(alarm: Alarm) -> list[str]:
     """Return the channels most to blame; what was over its limit, where none is."""
     return [channel for channel, _ in alarm.top[:MOST_NAMED]] or [alarm.cause]
-
-
-def _shown(alarm: Alarm) -> Iterator[Deviation]:
-    by_name = {each.channel: each for each in alarm.deviations}
-    return (by_name[name] for name in _named(alarm) if name in by_name)
 
 
 def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:
@@ -381,12 +375,10 @@ class Arrivals:
         passed = now - self._at
         return passed if passed > self._usual_s else 0.0
 
-    @property
-    def advice(self) -> str:
-        """What to look at when there was no row at all."""
-        if self._rows:
-            return ""
-        return self._sensor.advice
+    def advice(self, counts: Mapping[str, int]) -> str:
+        """Return what to look at when there was no row at all; first what came and was left out."""
+        left_out = [f"{n} {what}" for what, n in counts.items() if n and what not in TAKEN]
+        return "" if self._rows else "; ".join([*left_out, self._sensor.advice])
 
 
 Ask = Callable[[Callable[[AggregatorNode, Now], Any]], Awaitable[Any]]
@@ -458,7 +450,8 @@ class Telling:
             arrivals.mark(self._agent.rows, self._agent.newest)
         now = time.monotonic()
         state = replace(state, absent=arrivals.absent, never=arrivals.never)
-        state = replace(state, quiet_s=arrivals.quiet_s(now), advice=arrivals.advice)
+        advice = arrivals.advice(self._agent.sensor.counts)
+        state = replace(state, quiet_s=arrivals.quiet_s(now), advice=advice)
         if state.measured is not None:
             # A gap is filled with its channel's mean; one that has never come has none.
             waits_on = arrivals.never if self._fills else arrivals.absent

@@ -14,6 +14,7 @@ from submerge_client.config.schemas import ChannelConfig
 from submerge_client.files import atomic_write
 from submerge_client.logs import say
 from submerge_client.sensors.mqtt.decoder import MOST_NAMES, HeardField
+from submerge_files.console.units import in_words
 from submerge_operate.init.proposal import MOST_CHANNELS, why_not
 from submerge_operate.up.config import BoxConfig
 
@@ -21,6 +22,9 @@ READINGS, SPAN_S = 10, 1800.0
 """Readings and seconds after which a field's mean and deviation are known well enough."""
 
 EARLY, CONSTANT = "not heard for long enough", "constant so far"
+
+GUESS = 0.1
+"""The least scale of a field that was not heard for long enough, as a share of its mean."""
 
 
 class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +119,12 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
     known = {*config.schema.names, *(each.name for each in accepted)}
     new = [each for each in heard if each.name not in known]
     chosen = [each for each in new if any(fnmatchcase(each.name, one) for one in patterns)]
+    excluded = [one for one in patterns if not chosen and not config.sensor.takes(one)]
+    if excluded:
+        raise UsageError(
+            f"--accept: expected a name that include and exclude in [sensor] let through, got"
+            f" {excluded[0]}: change them in the configuration, and start again"
+        )
     if not chosen:
         names = ", ".join(each.name for each in new[:MOST_SHOWN]) or "nothing new"
         more = ", ..." if len(new) > MOST_SHOWN else ""
@@ -122,26 +132,26 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
             f"--accept: expected a name or pattern of a field that was heard, got"
             f" {' '.join(patterns)}; heard: {names}{more}"
         )
-    ready = [each for each in chosen if each.why_not not in (EARLY, CONSTANT)]
-    for each in chosen:
-        if each not in ready:
-            say(f"{each.name}: {each.why_not}; {_when(each)}")
+    # Few readings may make a scale far too small.
+    ready = [each for each in chosen if each.why_not != CONSTANT]
+    for i, each in enumerate(ready):
+        if each.why_not == EARLY:
+            least = GUESS * abs(each.offset)
+            ready[i] = msgspec.structs.replace(each, scale=max(each.scale, least))
+    for each in (each for each in chosen if each.why_not == CONSTANT):
+        say(f"{each.name}: {each.why_not}; try again when it has changed")
     if not ready:
         raise UsageError(
-            f"--accept: expected a field with enough readings, got {chosen[0].name}"
-            f" ({chosen[0].why_not}): {_when(chosen[0])}"
+            f"--accept: expected a field that has changed, got {chosen[0].name} ({CONSTANT}):"
+            " try again when it has changed"
         )
     # A wrong name is refused before it is written.
     config.with_channels(each.channel for each in (*accepted, *ready))
     write(folder / ACCEPTED, (*accepted, *ready))
     for each in ready:
-        say(f"{each.name}: accepted")
+        guess = f", with {each.channel.scale:.2g} for its scale, a first guess"
+        say(f"{each.name}: accepted{guess if each.why_not == EARLY else ''}")
     say("submerge up takes them within a minute, or at its next start")
-
-
-def _when(field: Newcomer) -> str:
-    until = "spoken for half an hour" if field.why_not == EARLY else "changed"
-    return f"try again when it has {until}"
 
 
 # A `Pace` outlives a new beginning, or there would be one each half hour.
@@ -182,12 +192,14 @@ class Looking:
         self._folder, self._heard, self._discover = folder, heard, discover
         self._accepted = read(folder / ACCEPTED)
         self._written = read(folder / HEARD)
+        self._announced = dict.fromkeys(each.name for each in (*self._accepted, *self._written))
         self.grows, self._pace = False, Pace() if pace is None else pace
         self._keep_at, self._accept_at = now + EVERY_S, now + self._pace.wait_s
 
     def look(self, now: float) -> None:
         """Look at what is heard, and at what was accepted."""
         heard = self._heard()
+        self._announce([each.name for each in heard if not why_not(each.name, None, None)], now)
         if heard and (now >= self._keep_at or self._has_news(heard)):
             self._keep(heard, now)
         if self._discover and now >= self._accept_at:
@@ -198,6 +210,20 @@ class Looking:
             self.grows = read(self._folder / ACCEPTED) != self._accepted
         except UsageError as error:
             say("channels not read", level="warning", why=str(error))
+
+    def _announce(self, names: Sequence[str], now: float) -> None:
+        """Say when fields that are heard first join."""
+        new = [name for name in names if name not in self._announced][:MOST_NAMES]
+        if not new:
+            return
+        self._announced |= dict.fromkeys(new)
+        at, wait_s = self._accept_at, self._pace.wait_s
+        while at < now + SPAN_S:
+            at += (wait_s := min(2 * wait_s, LONGEST_S))
+        itself = f"in {in_words(at - now)} by itself, if it changes; "
+        joins = f"{itself * self._discover}at once by submerge up --accept NAME"
+        more = ", …" * (len(new) > MOST_SHOWN)
+        say("new fields", level="warning", names=", ".join(new[:MOST_SHOWN]) + more, joins=joins)
 
     def _has_news(self, heard: list[Newcomer]) -> bool:
         """Return whether a field is new, or can be a channel by now."""

@@ -19,7 +19,7 @@ MQTT = {"url": "mqtt://broker.example", "insecure": True, "fleet": "f"}
 GRPC = {"url": "grpc://parent", "insecure": True}
 
 
-def client(node="c", uplink=None, **alarms) -> ClientConfig:
+def client(node="c", uplink=None, sensor=None, **alarms) -> ClientConfig:
     """A client whose alarms go somewhere."""
     return decoded(
         {
@@ -30,7 +30,7 @@ def client(node="c", uplink=None, **alarms) -> ClientConfig:
             "uplink": uplink or GRPC,
             "schema": {"channels": ["a", "b"]},
             "summary": {"rank": 1},
-            "sensor": {"kind": "ndjson"},
+            "sensor": sensor or {"kind": "ndjson"},
             "alarms": alarms,
         },
         ClientConfig,
@@ -197,6 +197,22 @@ def test_a_mistake_in_a_webhook_is_one_line(hook, message):
 
     assert f"alarms.webhook[1].{message}" == line
     assert "s3cret" not in line
+
+
+def test_alarms_go_to_the_broker_of_the_sensor_where_the_uplink_is_none():
+    """A machine on its own has one broker, and names it once; another one wins."""
+    sensor = {"kind": "mqtt", "url": "mqtt://hub", "insecure": True, "topics": ["a/+"]}
+    sensor |= {"username": "me", "password_file": "secret"}
+    alone = client(sensor=sensor, mqtt=True)
+    link = alone.alarms_link
+    other = {"url": "mqtt://b", "insecure": True}
+
+    assert link is not None
+    assert ("mqtt://hub", True, "me", Path("secret")) == (
+        *(link.url, link.insecure, link.username, link.password_file),
+    )
+    assert "mqtt://b" == client(sensor=sensor, broker=other).alarms_link.url
+    assert client(sensor=sensor).alarms_link is None
 
 
 @pytest.mark.parametrize(

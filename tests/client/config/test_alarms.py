@@ -15,7 +15,7 @@ from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.sample import sample
 from submerge_client.config.summary import LearntSummary
 from submerge_client.config.tomlfile import decoded
-from submerge_client.trial import _memory_line, trial_lines
+from submerge_client.trial import Listened, _memory_line, trial_lines
 from support.samples import variants
 
 SAMPLE = sample(ClientConfig)
@@ -230,7 +230,7 @@ ROWS = np.array([[60.0, 20.0], [60.0, 20.0], [40.0, 20.0], [60.0, 20.0], [np.nan
 
 def test_a_trial_says_how_many_rows_count():
     """Only they are learnt; the first row has no past, and a gap is not in any state."""
-    lines = trial_lines(client(learn={"when": "rpm>50"}), ROWS, 1.0, {})
+    lines = trial_lines(client(learn={"when": "rpm>50"}), Listened(ROWS, {}, 1.0))
 
     assert "[learn] when = rpm > 50: true in 2 of 4 vectors" in lines
     assert any(line.startswith("learnt: 2 vectors of 4 dimensions") for line in lines)
@@ -250,7 +250,7 @@ def test_a_trial_says_more_than_a_hundred_megabytes_in_digits():
 
 def test_a_trial_without_a_row_that_counts_says_so():
     """A machine that stands still, or a condition that nothing fulfills."""
-    lines = trial_lines(client(learn={"when": "rpm > 5000"}), ROWS, 1.0, {})
+    lines = trial_lines(client(learn={"when": "rpm > 5000"}), Listened(ROWS, {}, 1.0))
 
     expected = "[learn] when = rpm > 5000: true in 0 of 4 vectors; nothing is learnt or scored"
     assert expected in lines
@@ -258,7 +258,7 @@ def test_a_trial_without_a_row_that_counts_says_so():
 
 def test_a_trial_without_a_condition_does_not_speak_of_one():
     """All rows count."""
-    lines = trial_lines(client(), ROWS, 1.0, {})
+    lines = trial_lines(client(), Listened(ROWS, {}, 1.0))
 
     assert not [line for line in lines if "[learn]" in line]
     assert any(line.startswith("learnt: 4 vectors") for line in lines)

@@ -633,7 +633,7 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
                 "schema": 'channels = ["a", "b#"]\nlags = 4',
                 "sensor": 'kind = "mqtt"\nurl = "mqtts://b"\ntopic = "{channel}"',
             },
-            "schema.channels[1]: expected a name without + and #, as it stands in a topic,"
+            "schema.channels[1]: expected a name without / + and #, as it stands in a topic,"
             ' got "b#"',
             id="channel that is no topic",
         ),

@@ -24,7 +24,7 @@ from submerge.features import (
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.tomlfile import decoded
-from submerge_client.trial import trial_lines
+from submerge_client.trial import Listened, trial_lines
 
 CHANNELS = [f"c{i}" for i in range(9)]
 
@@ -361,7 +361,8 @@ def test_a_join_that_does_not_fit_is_refused_with_the_numbers() -> None:
 def test_a_trial_says_what_is_learnt_of_readings_and_of_features() -> None:
     """`client --test` speaks of both, and of the report that carries both."""
     config = client(summary={"rank": 6, "linear_rank": 2}, features={"features": 64})
-    lines = trial_lines(config, np.random.default_rng(0).standard_normal((20, 9)), 1.0, {})
+    rows = np.random.default_rng(0).standard_normal((20, 9))
+    lines = trial_lines(config, Listened(rows, {}, 1.0))
 
     assert (
         "learnt: 20 vectors of 9 dimensions (9 channels x 1 lags), 7 directions of them;"

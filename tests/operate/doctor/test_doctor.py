@@ -302,6 +302,20 @@ def test_a_terminal_is_no_sensor(here):
     assert "| submerge doctor" in found.hint
 
 
+def test_one_program_is_a_client_and_its_root(doctor, here):
+    """Both are looked at, by the configuration of `submerge up`."""
+    box = CLIENT.replace('parent = "root"\nstate = "pump-1.state"', 'folder = "kept"')
+    here.joinpath("kept").mkdir()
+    status, found = doctor(
+        box.replace('[uplink]\nurl = "memory://here"\n', "").replace("rank = 1", ""),
+        name="box.toml",
+    )
+
+    assert (0, "ok") == (status, found["sensor"][0].state)
+    assert {"client", "aggregator", "store", "parent"} <= found.keys()
+    assert 2 == len(found["disk"])
+
+
 def test_a_slow_sensor_is_not_waited_for(here):
     """It says how to try it all the same."""
     sensor = (
@@ -329,6 +343,19 @@ def test_devices_may_be_silent_while_they_are_listened_to(here, monkeypatch, top
     (found,) = doctor_client.sensor(config_with(here, sensor))
 
     assert state == found.state
+    assert (topic[:6] == "topics" and not counts) == ("the broker's rules" in found.hint)
+
+
+def test_a_broker_s_refusal_is_told_in_its_words(here, monkeypatch):
+    """Not that the names of channels may be wrong."""
+    refused = Listened(
+        *(np.empty((0, 2)), {"refused": 1}, 22.0), problems=("subscription refused: topic a/#",)
+    )
+    monkeypatch.setattr(doctor_client, "listen", lambda *_, **__: refused)
+    sensor = 'kind = "mqtt"\nurl = "mqtt://127.0.0.1"\ninsecure = true\ntopics = ["a/#"]'
+    (found,) = doctor_client.sensor(config_with(here, sensor))
+
+    assert ("fails", True) == (found.state, "subscription refused: topic a/#" in found.message)
 
 
 # An aggregator

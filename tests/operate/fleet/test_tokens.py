@@ -125,6 +125,21 @@ def test_a_configuration_says_where_tokens_are(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_the_configuration_of_one_machine_says_where_tokens_are(monkeypatch, capsys, tmp_path):
+    """Beside the store of its root, as that of an aggregator does."""
+    monkeypatch.chdir(tmp_path)
+    tmp_path.joinpath("kept").mkdir()
+    tmp_path.joinpath("box.toml").write_text(
+        'node = "desk"\nfolder = "kept"\n[sensor]\nkind = "host"\n[schema]\nchannels = ["load.1"]\n'
+    )
+    ran = shell(monkeypatch, capsys)(
+        *("aggregator", "token", "new", "me", "--scope", "read", "--config", "box.toml")
+    )
+
+    assert 0 == ran.status
+    assert [tmp_path / "kept" / "root.db.tokens"] == list(tmp_path.glob("kept/*tokens*"))
+
+
 def test_root_makes_the_file_for_the_user_of_its_folder(token, tmp_path):
     """As which the aggregator runs."""
     os.chown(tmp_path, 4711, 4712)

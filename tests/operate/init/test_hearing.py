@@ -74,14 +74,16 @@ def test_what_was_not_asked_for_is_not_described() -> None:
 
 
 def test_a_broker_with_many_topics_takes_bounded_memory(monkeypatch) -> None:
-    """Further first levels are passed over."""
+    """First levels without end are one pattern; further bare topics are passed over."""
     monkeypatch.setattr("submerge_operate.init.devices.MOST_PATTERNS", 10)
     hearing = Hearing(["#"])
     hearing.begin()
     for i in range(100):
         hearing.take(f"level{i}/x", b"1", retained=False)
+        hearing.take(f"bare{i}", b"1", retained=False)
 
-    assert len(hearing.fields) <= 10
+    assert {f"level{i}/x" for i in range(100)} <= set(hearing.fields)
+    assert len(hearing.patterns(hearing.fields)) <= 10
 
 
 def test_a_thousand_bridges_and_strange_ones_are_few_patterns() -> None:
@@ -99,9 +101,9 @@ def test_a_thousand_bridges_and_strange_ones_are_few_patterns() -> None:
         hearing.take(f"{first}/x", b"1", retained=False)
     hearing.take("shed/temperature", b"5.5", retained=False)
 
-    assert "temperature" in hearing.fields
+    assert "shed/temperature" in hearing.fields
     patterns = hearing.patterns([*hearing.described(), *hearing.fields])
-    assert {"shed/#"} <= set(patterns)
+    assert {"{device}/#"} <= set(patterns)
     assert 32 > len(patterns)
     assert {""} == {wrong_with(pattern) for pattern in patterns}
 
@@ -150,6 +152,10 @@ SYSTEMS = {
     "rooms of numbers": {f"{room}/{what}": "%s" for room in "ab" for what in ("temp", "co2")},
     "one room": {"kitchen/temp": "%s", "kitchen/co2": "%s"},
     "two houses": {f"{house}/kitchen/temp": "%s" for house in ("home", "cabin")},
+    "rooms that differ": {"kitchen/state": '{"temp": %s}', "cellar/state": '{"co2": %s}'},
+    "a house and rooms": {f"home/{n}/temp": "%s" for n in "ab"}
+    | {f"{room}/state": '{"temp": %s}' for room in ("kitchen", "cellar")},
+    "two sites": {"home/a/temp": "%s", "office/b/temp": "%s", "home/b/temp": "%s"},
     "three levels and four": {"home/a/temp": "%s", "home/a/b/temp": "%s", "cabin/a/temp": "%s"},
     "two Shellies": shelly("shellyplus1pm-a8032ab1") | shelly("shellyplus1pm-bbbb"),
     "old Shellies": {f"shellies/plug-{n}/relay/0/power": "%s" for n in "12"},
@@ -205,3 +211,68 @@ def test_shellies_keep_their_names() -> None:
 
     assert ["shellyplus1pm-a8/switch:0.apower"] == list(hearing.fields)
     assert ["{device}/status/#"] == hearing.patterns(hearing.fields)
+
+
+@pytest.mark.parametrize(
+    ("topics", "patterns"),
+    [
+        ({"kitchen/state": {"temp": 20}, "cellar/state": {"temp": 18}}, ["{device}/#"]),
+        # Rooms whose quantities differ, and one that is heard alone.
+        ({"kitchen/state": {"temp": 20}, "cellar/state": {"co2": 500}}, ["{device}/#"]),
+        ({"kitchen/state": {"temp": 20}}, ["{device}/#"]),
+        ({"kitchen/temp": 20}, ["{device}/#"]),
+        ({"kitchen/SENSOR": {"temp": 20}, "hall/co2": 500}, ["{device}/#"]),
+        ({"home/kitchen/temp": 20, "cabin/kitchen/temp": 18}, ["{device}/#"]),
+        ({"home/kitchen/temp": 20, "cabin/attic/temp": 18}, ["{device}/#"]),
+        # One house: its rooms are devices.
+        ({"home/kitchen/temp": 20, "home/cellar/temp": 18}, ["home/#"]),
+        ({"home/kitchen/temp": 20, "attic/temp": 18}, ["{device}/#"]),
+        # Its room is called like a device of a known form.
+        ({"home/plug/power": 20, "plug/status/power": 18}, ["{device}/status/#", "{device}/#"]),
+    ],
+)
+def test_a_channel_is_one_device_s_one_quantity(topics, patterns) -> None:
+    """No topic that is heard later, in the same place, can have the name of another."""
+    hearing, rooms = Hearing(["#"]), {"kitchen", "cellar", "attic", "hall", "home"}
+    hearing.begin()
+    for topic, content in topics.items():
+        hearing.take(topic, json.dumps(content).encode(), retained=False)
+    names = list(hearing.fields)
+    assert patterns == hearing.patterns(names)
+
+    later = [
+        "/".join(other if level == one else level for level in topic.split("/"))
+        for topic in topics
+        for one in rooms
+        for other in rooms
+    ]
+    tally = ProblemTally(no_log, *KINDS)
+    decoder = MessageDecoder(names, topics=patterns, tally=tally)
+    for topic in dict.fromkeys([*later, *topics]):
+        fed = decoder.readings(topic, b'{"temp": 1, "co2": 2}', retained=False)
+        assert topic in topics or not fed
+    assert 0 == tally.counts["alike"]
+    assert decoder.take_unlisted()
+
+
+def test_of_two_patterns_that_were_asked_for_names_are_whole() -> None:
+    """They are heard where they were asked for, and nowhere else."""
+    hearing = Hearing(["kitchen/#", "cellar/#"])
+    hearing.begin()
+    hearing.take("kitchen/state", b'{"temp": 20}', retained=False)
+    hearing.take("cellar/state", b'{"co2": 500}', retained=False)
+
+    assert {"kitchen.state/temp", "cellar.state/co2"} == set(hearing.fields)
+    assert ["kitchen/#", "cellar/#"] == hearing.patterns(hearing.fields)
+
+
+def test_orders_and_descriptions_are_no_fields_that_join() -> None:
+    """Where all topics are heard; a channel that a person has listed stays one."""
+    decoder = MessageDecoder(
+        ["pump/set"], topics=["{device}/#"], tally=ProblemTally(no_log, *KINDS)
+    )
+    for topic in ("fan/set", "cmnd/fan/power", "submerge/v1/box/score/desk", "pump/set"):
+        decoder.readings(topic, b"5", retained=False)
+
+    assert [] == decoder.take_unlisted()
+    assert ["pump/set"] == list(decoder.heard.fields)

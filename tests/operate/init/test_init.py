@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -161,7 +162,8 @@ def test_a_history_settles_channels_scales_and_rank(folder) -> None:
 def test_it_asks_at_a_terminal(folder, monkeypatch) -> None:
     """With a default for each question, and writes nothing if the answer is no."""
     answers = iter(["host", "shed", False])
-    monkeypatch.setattr(command, "_asks", lambda _: True)
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(command, "sys", SimpleNamespace(stdin=terminal))
     monkeypatch.setattr(click, "prompt", lambda *_, **__: next(answers))
     monkeypatch.setattr(click, "confirm", lambda *_, **__: next(answers))
     assert "nothing is written" in init().output
@@ -269,3 +271,17 @@ def test_an_error_number_says_nothing_to_a_person() -> None:
     """The words behind it do."""
     error = mqtt._unreachable(Link(url="mqtt://b", insecure=True), "[Errno 111] Connection refused")
     assert "got: Connection refused: nothing listens there" in str(error)
+
+
+def test_the_wrong_source_is_said_before_the_file_that_is_there(folder) -> None:
+    """A person who mends the second mistake alone would come back for the first."""
+    (folder / "box.toml").write_text("mine")
+
+    assert "nothing of that name" in refused("--from", "past.csv", "--yes")
+
+
+def test_a_name_without_a_password_is_refused() -> None:
+    """Nothing is connected to."""
+    said = refused("--from", "mqtt://localhost:1", "--username", "me", "--yes")
+
+    assert "--username: expected --password-file FILE beside it, got nothing" in said

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from submerge_client.sensors.mqtt.descriptions import DescribedField
-from submerge_client.sensors.mqtt.topics import TopicPattern
-from submerge_operate.init.devices import FORMS, first_level, is_reading, patterns_of
+from submerge_client.sensors.mqtt.topics import is_reading
+from submerge_operate.init.devices import FORMS, patterns_of
 
 
 def at(topic: str) -> DescribedField:
@@ -32,11 +32,6 @@ def test_forms_that_are_known_come_first(asked, bridges, described, expected) ->
     expected = [asked if each == "*" else each for each in expected]
 
     assert expected == patterns_of([asked], bridges, described)
-
-
-def test_what_no_pattern_fits_is_named_by_its_first_level() -> None:
-    assert ["home/#", "bare"] == [first_level("home/shed/t"), first_level("bare")]
-    assert TopicPattern("home/#").place_of("home/shed/t")
 
 
 @pytest.mark.parametrize(

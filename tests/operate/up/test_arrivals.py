@@ -44,7 +44,8 @@ def test_a_silence_is_counted_from_the_last_row(sensor, usual_s, advice):
     arrivals.look(0, usual_s)
     assert 0.0 == arrivals.quiet_s(usual_s)
     assert usual_s + 1 == arrivals.quiet_s(usual_s + 1)
-    assert advice in arrivals.advice
+    assert advice in arrivals.advice({"taken": 9})
+    assert arrivals.advice({"retained": 2, "rows": 5}).startswith("2 retained; ")
     arrivals.look(1, 500.0)
     assert 0.0 == arrivals.quiet_s(510.0)
-    assert "" == arrivals.advice
+    assert "" == arrivals.advice({"retained": 2})

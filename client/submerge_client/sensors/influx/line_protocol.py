@@ -145,7 +145,8 @@ def written(
     measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value], time: int
 ) -> bytes:
     """Return a metric of ours as a line with its break, without numbers that are not finite."""
-    series = ",".join([_escape(measurement, ", "), *(_pair(*tag) for tag in tags.items())])
+    keys = ["=".join(_escape(each, ",= ") for each in tag) for tag in tags.items()]
+    series = ",".join([_escape(measurement, ", "), *keys])
     pairs = [
         f"{_escape(key, ',= ')}={_value(value)}"
         for key, value in fields.items()
@@ -156,10 +157,6 @@ def written(
 
 def _key(text: str) -> str:
     return _ESCAPED_KEY.sub(r"\1", text)
-
-
-def _pair(key: str, value: str) -> str:
-    return f"{_escape(key, ',= ')}={_escape(value, ',= ')}"
 
 
 def _escape(text: str, special: str) -> str:

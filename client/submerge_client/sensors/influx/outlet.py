@@ -124,7 +124,8 @@ class MetricOutlet:
                 except BlockingIOError:
                     taken = 0
                 except OSError as error:
-                    taken, self.gone = 0, _why(error)
+                    taken, broken = 0, isinstance(error, BrokenPipeError)
+                    self.gone = "its reader has ended" if broken else str(error)
                 if taken < len(data):
                     self._waiting.appendleft((data[taken:], ours))
                 if taken:
@@ -204,7 +205,3 @@ class MetricOutlet:
             self.counts[what] += lines
         if any(left.values()):
             say("metrics did not go on", level="warning", why=self.gone, **left)
-
-
-def _why(error: OSError) -> str:
-    return "its reader has ended" if isinstance(error, BrokenPipeError) else str(error)

@@ -21,12 +21,8 @@ from submerge import PeerError
 from submerge.pca.subspace import LARGEST
 from submerge_client.sensors.mqtt.topics import TopicPlace
 
-# Names come from any device of the network, so their number is bounded: further ones are counted
-# only.
-
-
 MOST_NAMES = 2048
-"""Fields that are remembered."""
+"""Fields that are remembered: names come from any device of the network."""
 
 
 @dataclass(slots=True)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,7 +25,6 @@ import msgspec
 from submerge import UsageError
 from submerge_client.sensors.mqtt.decoder import (
     LARGEST_PAYLOAD,
-    LATEST_S,
     LONGEST_NAME,
     MOST_NAMES,
     ChannelReading,
@@ -48,7 +46,12 @@ from submerge_client.sensors.mqtt.sparkplug import (
     Unborn,
     rebirth_request,
 )
-from submerge_client.sensors.mqtt.topics import NamePatterns, TopicPattern, TopicPlace, name_of
+from submerge_client.sensors.mqtt.topics import (
+    NamePatterns,
+    TopicPattern,
+    is_reading,
+    name_of,
+)
 from submerge_client.sensors.tally import ProblemTally
 
 PLACE = "{channel}"
@@ -64,17 +67,6 @@ class SingleDecoder:
     def __init__(
         self, channels: Sequence[str], tally: ProblemTally, *, topic: str, value: str, time: str
     ) -> None:
-        if topic.count(PLACE) != 1 or set("+#\0") & set(topic):
-            raise UsageError(
-                f"topic must have {PLACE} in it once, and no + or #, got {topic!r}:"
-                f" write it as in 'plant/{PLACE}/value'"
-            )
-        for name in channels:
-            if not name or set("/+#\0") & set(name):
-                raise UsageError(
-                    f"channels of an MQTT sensor are parts of a topic, got {name!r}:"
-                    " rename it, without / + #"
-                )
         if time and not value:
             raise UsageError(
                 f"time must be left out where a message is a bare number, got {time!r}:"
@@ -125,7 +117,10 @@ class SingleDecoder:
             return None if text.strip() == "null" else _number(text), None
         content = msgspec.json.decode(payload)
         value = _at(self._value, content)
-        time = _seconds(_at(self._time, content)) if self._time else None
+        said = _at(self._time, content) if self._time else None
+        time = seconds_of(said)
+        if self._time and time is None:
+            raise ValueError(f"expected seconds since 1970 or ISO 8601, got {said!r:.40}")
         return None if value is None else _number(value), time
 
 
@@ -142,19 +137,6 @@ def _number(value: object) -> float:
     if type(value) in (int, float) or (isinstance(value, str) and "_" not in value):
         return float(value)  # type: ignore[arg-type]
     raise ValueError(f"expected a number, got {value!r:.40}")
-
-
-def _seconds(value: object) -> float:
-    try:
-        seconds = _number(value)
-    except ValueError:
-        if not isinstance(value, str):
-            raise
-        moment = datetime.fromisoformat(value)
-        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-    if not abs(seconds) <= LATEST_S:
-        raise ValueError(f"expected seconds since 1970, got {seconds:g}; are they milliseconds?")
-    return seconds
 
 
 KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained", "alike")
@@ -221,6 +203,7 @@ class MessageDecoder:
         self._asked: dict[Unborn, float] = {}
         self._requests: list[RebirthRequest] = []
         self._unlisted: list[str] = []
+        self._kept_out: dict[str, bool] = {}  # by name, whether it was taken
         self.heard = Heard()
 
     def readings(
@@ -234,6 +217,8 @@ class MessageDecoder:
         except MalformedMessage as error:
             self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
             return []
+        # What a pattern of all topics hears of orders and descriptions is no new field.
+        measures = is_reading(topic) or not {"#", "+/#"} & set(self.subscriptions)
         if retained:
             found, of_all = [each for each in found if each.is_of_now], len(found)
             self._tally.counts["retained"] += len(found) < of_all
@@ -243,6 +228,9 @@ class MessageDecoder:
             if channel is not None:
                 readings.append(ChannelReading(channel, value, seconds))
             elif not self._patterns.take(name):
+                self._keep_out(name)
+                continue
+            elif not measures:
                 continue
             elif value is not None:
                 self._tally.add("unknown")
@@ -261,7 +249,7 @@ class MessageDecoder:
             self._tally.add("malformed", "malformed message", topic=topic[:256], error=str(error))
             return
         for field in fields:
-            place = self._place_of(field.topic)
+            place = next(filter(None, (each.place_of(field.topic) for each in self._topics)), None)
             name = "" if place is None else name_of(place, field.path)
             if name and field.unit and self._patterns.take(name):
                 self.heard.set_unit(name, field.unit)
@@ -276,9 +264,15 @@ class MessageDecoder:
         names, self._unlisted = self._unlisted, []
         return names
 
-    def _place_of(self, topic: str) -> TopicPlace | None:
-        """Return what a topic stands for, by the first pattern that fits."""
-        return next(filter(None, (each.place_of(topic) for each in self._topics)), None)
+    def take_kept_out(self) -> list[str]:
+        """Return the names that the patterns keep out, heard first since the last call."""
+        names = [name for name, is_taken in self._kept_out.items() if not is_taken]
+        self._kept_out |= dict.fromkeys(names, True)
+        return names
+
+    def _keep_out(self, name: str) -> None:
+        if len(self._kept_out) < MOST_NAMES and name.isprintable():
+            self._kept_out.setdefault(name, False)
 
     def _name(self, mine: tuple[int, str], name: str, whole: str) -> str:
         """Return the name of a topic's number; "" if another has it, and there is no other name."""
@@ -302,7 +296,10 @@ class MessageDecoder:
             return self._found_in_sparkplug(topic, payload)
         places = enumerate(each.place_of(topic) for each in self._topics)
         rank, place = next((each for each in places if each[1]), (0, None))
-        if place is None or self._patterns.leave_out(place.device):
+        if place is None:
+            return []
+        if self._patterns.leave_out(place.device):
+            self._keep_out(f"{place.device}/*"[:LONGEST_NAME])
             return []
         if len(place.device) + len(place.field) > LONGEST_NAME:
             raise MalformedMessage(f"expected a topic of {LONGEST_NAME} characters, got more")

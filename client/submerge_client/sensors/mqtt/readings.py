@@ -132,17 +132,15 @@ class BrokerListener:
     def _on_connect_fail(self, client: Client, _data: Any) -> None:
         if self._over.is_set():
             client.disconnect()
-        else:
-            # paho passes no reason, but calls this while it handles the exception.
-            self._away(str(sys.exception()))
+        # paho passes no reason, but calls this while it handles the exception.
+        self._away(str(sys.exception()))
 
-    def _on_disconnect(
-        self, _client: Client, _data: Any, _flags: Any, reason: Any, _more: Any
-    ) -> None:
-        if not self._over.is_set():
-            self._away(str(reason))
+    def _on_disconnect(self, _client: Client, _data: Any, _flags: Any, why: Any, _: Any) -> None:
+        self._away(str(why))
 
     def _away(self, why: str) -> None:
+        if self._over.is_set():
+            return
         self._tally.add("unreachable")
         if time.monotonic() >= self._remind_at:
             self._remind_at = time.monotonic() + REMIND_S
@@ -157,7 +155,8 @@ class BrokerListener:
         topics = ", ".join(self._subscriptions)
         for topic, reason in zip(self._subscriptions, reasons, strict=False):
             if reason.is_failure:
-                self._tally.add("refused", "subscription refused", topic=topic, why=str(reason))
+                facts = {"topic": topic, "why": str(reason)}
+                self._tally.add("refused", "subscription refused", level="warning", **facts)
             elif self._log_subscribed:
                 self._log_subscribed = False
                 self._note("subscribed", url=self._link.url, topic=topics)
@@ -209,9 +208,10 @@ class Comings:
         for device, fields in devices.items():
             if len(remarks) >= AT_ONCE:
                 break
-            if device not in unknown or not _settled(fields, now):
-                continue
             first_s = _first_s(fields)
+            enough = max(each.count for each in fields) >= TIMES and now - first_s >= SETTLE_S
+            if device not in unknown or not enough:
+                continue
             alike = [
                 each
                 for each in known.get(frozenset(_field(each.name) for each in fields), ())
@@ -266,11 +266,6 @@ def _device(name: str) -> str:
 
 def _field(name: str) -> str:
     return name.partition("/")[2]
-
-
-def _settled(fields: list[HeardField], now: float) -> bool:
-    """Whether enough was heard of a device to say how often it speaks."""
-    return max(each.count for each in fields) >= TIMES and now - _first_s(fields) >= SETTLE_S
 
 
 def _is_gone(fields: list[HeardField], now: float) -> bool:
@@ -420,12 +415,13 @@ class MqttReadings:
         if self._messages is None or not self._unlisted.is_due(now):
             return
         with self._hearing:
-            names = self._messages.take_unlisted()
+            names, kept_out = self._messages.take_unlisted(), self._messages.take_kept_out()
             heard = self._messages.heard.fields
             remarks = self._comings.remarks(heard, self._grid.absent, now)
         for what, facts, level in remarks:
             self._note(what, level=level, **facts)
         self._unlisted.write(names)
+        self._unlisted.write(kept_out, "kept out by include and exclude")
 
     # -- paho's thread -----------------------------------------------------------
 

@@ -21,6 +21,26 @@ from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from typing import NamedTuple
 
+ORDERS = ("set", "get", "cmnd", "command", "cmd")
+"""Levels of topics that carry commands to devices."""
+
+PLACED = frozenset("{}")
+"""What places in patterns are written with. No well-known device has them in a topic."""
+
+OTHERS = ("homeassistant/", "tasmota/discovery/", "submerge/v1/")
+"""Topics that describe, and those of fleets of submerge itself."""
+
+
+def is_reading(topic: str) -> bool:
+    """Return whether a topic may carry readings that a pattern can be made for."""
+    # Orders, descriptions and the notes of gateways carry none.
+    levels = topic.split("/")
+    if set(topic) & PLACED:
+        return False  # a pattern of it would have places, and stand for other topics as well
+    if topic.startswith(OTHERS) or (len(levels) > 1 and levels[1] == "bridge"):
+        return False
+    return levels[0] not in ORDERS and levels[-1] not in ORDERS
+
 
 class NamePatterns:
     """Names by patterns as of a shell: one of `include` has to fit, and none of `exclude`."""
@@ -115,11 +135,6 @@ def _inside(expected: str, level: str) -> str | None:
             fits = level.startswith(before) and level.endswith(behind) and inside
             return inside if fits else None
     return level if expected == level else None
-
-
-# wrong_with(): whether a text is a pattern of topics, for the sensor of MQTT messages.
-#
-# A pattern is an MQTT topic filter in which levels may have the places `{device}` and `{field}`.
 
 
 DEVICE, FIELD = "{device}", "{field}"

@@ -52,7 +52,7 @@ def test_numbers_of_channels_are_readings_and_others_are_unknown() -> None:
     )
 
 
-def test_what_a_pattern_leaves_out_is_neither_counted_nor_remembered() -> None:
+def test_what_a_pattern_leaves_out_is_named_once_and_else_forgotten() -> None:
     """A device that is left out is not even read: its messages may be of any form."""
     lamp = Listening(
         *CHANNELS, exclude=("*/linkquality", "bridge/*"), include=("lamp/*", "bridge/*")
@@ -63,6 +63,8 @@ def test_what_a_pattern_leaves_out_is_neither_counted_nor_remembered() -> None:
 
     assert {0} == set(lamp.counts.values())
     assert not lamp.decoder.heard.fields
+    names = ["lamp/linkquality", "other/temperature", "bridge/*"]
+    assert [names, []] == [lamp.decoder.take_kept_out() for _ in "ab"]
 
 
 def test_a_channel_that_the_patterns_leave_out_is_refused() -> None:

@@ -158,17 +158,52 @@ def test_without_discover_a_person_accepts(tmp_path):
 
 @pytest.mark.parametrize(
     ("minutes", "pattern", "expected"),
-    [(60, "lamp/*", "heard: plug/power"), (5, "plug/power", EARLY), (0, "x", "nothing new")],
+    [
+        (60, "lamp/*", "heard: plug/power"),
+        (60, "plug/voltage", CONSTANT),
+        (60, "plug/secret", "include and exclude in .sensor. let through, got plug/secret"),
+        (0, "x", "nothing new"),
+    ],
 )
 def test_what_cannot_be_accepted_is_one_line(tmp_path, minutes, pattern, expected):
     """Nothing is written."""
     look = looking(tmp_path, ears(minutes), discover=False)
     look.look(FIRST_S)
     with pytest.raises(UsageError, match=expected) as refused:
-        accept(config(tmp_path), [pattern], lambda _: None)
+        accept(config(tmp_path, exclude='["*/secret"]'), [pattern], lambda _: None)
 
     assert "\n" not in str(refused.value)
     assert [] == accepted(tmp_path)
+
+
+def test_a_person_who_says_yes_does_not_wait(tmp_path):
+    """A field of one minute joins, with a scale that its few readings do not make small."""
+    look = looking(tmp_path, ears(1), discover=False)
+    look.look(FIRST_S)
+    said = []
+    accept(config(tmp_path), ["plug/power"], said.append)
+
+    (field,) = read(tmp_path / ACCEPTED)
+    assert ("plug/power", 41.0, pytest.approx(4.1)) == (field.name, field.offset, field.scale)
+    assert "plug/power: accepted, with 4.1 for its scale, a first guess" in said
+
+
+@pytest.mark.parametrize(
+    ("discover", "at", "joins"),
+    [
+        (True, 0.0, "in 30 min by itself, if it changes; at once by submerge up --accept NAME"),
+        (True, 60.0, "in 89 min by itself, if it changes; at once by submerge up --accept NAME"),
+        (False, 0.0, "at once by submerge up --accept NAME"),
+    ],
+)
+def test_the_log_says_when_a_new_field_joins(tmp_path, caplog, discover, at, joins):
+    """Once; and nothing of what is no measurement."""
+    look = looking(tmp_path, ears(), discover=discover)
+    for seconds in (at, at + 1):
+        look.look(seconds)
+
+    (line,) = [each for each in caplog.records if each.getMessage() == "new fields"]
+    assert {"names": "plug/power, plug/voltage", "joins": joins} == line.facts
 
 
 def test_what_an_earlier_process_heard_is_not_forgotten(tmp_path):
