@@ -336,8 +336,6 @@ class GrpcDownlink:
             current, renew, require_client_authentication=mutual
         )
 
-    # -- calls -----------------------------------------------------------------
-
     def _note_call(self, context: Any) -> str:
         """Note that a connection is in use; return its other end."""
         peer = str(context.peer())

@@ -248,8 +248,6 @@ class HistoryFile(Database):
         """Write the log into the database, and close it."""
         self._sql.close()
 
-    # -- writing ---------------------------------------------------------------
-
     def put_levels(self, hours: Mapping[LevelsKey, bytes]) -> None:
         """Take over levels of hours: of each minute the higher level stays."""
         keys = sorted(hours)
@@ -288,8 +286,6 @@ class HistoryFile(Database):
         self._shorten(VERSIONS)
         self._bound()
 
-    # -- reading ---------------------------------------------------------------
-
     def levels(
         self, group: str, hours: range, *, node: str = "", after: str = "", most: int
     ) -> dict[str, dict[int, bytes]]:
@@ -320,8 +316,6 @@ class HistoryFile(Database):
         )
         return [VersionRow(*row) for row in rows]
 
-    # -- its size --------------------------------------------------------------
-
     def _bound(self) -> None:
         """Forget the oldest hours while there are too many pages, and empty a long log."""
         while self._number("page_count") - self._number("freelist_count") > self._most_pages * 0.9:
@@ -343,8 +337,6 @@ class HistoryFile(Database):
         if size > self._max_bytes // ring.part:
             with self._transaction():
                 self._sql.execute(ring.delete, (rows // 10,))
-
-    # -- inside ----------------------------------------------------------------
 
     def _open(self) -> None:
         self._sql.execute("PRAGMA locking_mode = EXCLUSIVE")

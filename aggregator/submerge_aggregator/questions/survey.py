@@ -136,9 +136,6 @@ def _is_only_banned(view: NodeView) -> bool:
     return view.banned and not (view.rows or view.sealed or view.quarantined)
 
 
-# -- inside ----------------------------------------------------------------------------
-
-
 def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
     """Return all nodes of a group that have rows, sealed sums, a ban or a quarantine."""
     ledger, (banned, quarantined) = node.ledger(group), node.excluded(group)

@@ -128,8 +128,6 @@ class JobRoot:
         known = self._children.of(ask.job.group)
         return ShareCollection(ask, known, kind, self.incarnation, self._times, now)
 
-    # -- what comes in ---------------------------------------------------------------
-
     def _take_share(self, piece: JobPiece, sender: str, effects: list[JobEffect]) -> None:
         if piece.stamp.node != sender:
             effects.append(Note("job message ignored", {"job": piece.job, "sender": sender}))
@@ -147,8 +145,6 @@ class JobRoot:
         collection = self._ending.get(taken.job) if running is None else running.collection
         if collection is not None and taken.stamp.node == sender:
             effects += collection.take_taken(sender, taken, now, self._rng)
-
-    # -- rounds ----------------------------------------------------------------------
 
     def _advance(self, running: RunningJob, now: Now, effects: list[JobEffect]) -> None:
         """Close what is complete or over its time, and send what is due."""

@@ -274,8 +274,6 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.sparse = True
         return tags
 
-    # -- inside ----------------------------------------------------------------
-
     @property
     def _n_features_out(self) -> int:
         """Number of names in `get_feature_names_out`."""

@@ -491,8 +491,6 @@ class StreamingPCA(
         tags.input_tags.sparse = self._curved
         return tags
 
-    # -- inside ----------------------------------------------------------------
-
     @property
     def _n_features_out(self) -> int:
         """Number of names in `get_feature_names_out`."""

@@ -274,9 +274,6 @@ def reject(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: b
     _set_verdicts(at, ids, "reject", anyway=anyway, as_json=as_json)
 
 
-# -- inside ----------------------------------------------------------------------------
-
-
 def _alarms(admin: AdminClient, query: dict[str, str]) -> list[AlarmView]:
     from submerge_aggregator.questions.views import AlarmView
 

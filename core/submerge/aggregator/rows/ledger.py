@@ -234,8 +234,6 @@ class Ledger:
         self._pool = self._new_pool(schema, self._summaries, before.reference, earlier=earlier)
         self._pool.latest, self._pool.now = before.latest, before.now
 
-    # -- what comes in ---------------------------------------------------------
-
     def accept(self, report: Report, now: Now) -> RowVerdict:
         """Judge a report that is pinned to this store, and take it if it is new."""
         node, incarnation, seq = report.stamp.node, report.stamp.incarnation, report.stamp.seq
@@ -301,8 +299,6 @@ class Ledger:
             return RowVerdict(Reason.SHRUNK, held)
         return None
 
-    # -- what an operator does, and what time does ---------------------------------
-
     def forget(self, node: str, now: Now) -> None:
         """Remove a node: the model is as if the node had never reported."""
         for incarnation in (*self.live(node), None):
@@ -337,8 +333,6 @@ class Ledger:
                 if row and row.from_client and silence > self._settings.seal_after_s:
                     self.seal(node, incarnation)
                     self._refresh(node)
-
-    # -- what follows from the rows --------------------------------------------
 
     @property
     def schema(self) -> Schema:
@@ -419,8 +413,6 @@ class Ledger:
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all rows, as of a wall time; by default of the reference time."""
         return self._pool.summary(wall)
-
-    # -- inside ----------------------------------------------------------------
 
     def seal(self, node: str, incarnation: Incarnation) -> None:
         """Fold a row into the node's sealed one, and close its incarnation."""

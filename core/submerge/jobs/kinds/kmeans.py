@@ -243,8 +243,6 @@ class KMeansJob:
             check_at_most("costs", up["held_out"][1:], up["held_out"][0] * farthest)
             check_distance_counts(up["distances"], float(up["held_out"][0]))
 
-    # -- the first centers ---------------------------------------------------------
-
     def _seeds(self, rows: Array, node: str) -> Arrays:
         """Return the centers of a participant's own clusters, by ascending key."""
         if not len(rows):
