@@ -63,16 +63,11 @@ class UnknownChannel(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One channel against one number.
+    """One channel against one number."""
 
-    channel : its name
-    column : its position in a row
-    sign : one of `COMPARED`
-    """
-
-    channel: str
-    column: int
-    sign: str
+    channel: str  # its name
+    column: int  # its position in a row
+    sign: str  # one of `COMPARED`
     number: float
 
     def holds(self, rows: Array) -> Mask:

@@ -150,15 +150,11 @@ OF_NODES = (
 
 
 class Ring(NamedTuple):
-    """A table with a share of the bytes: one part in `part`.
-
-    size : selects its bytes, names and index too, and its rows
-    delete : deletes so many rows, the oldest
-    """
+    """A table with a share of the bytes: one part in `part`."""
 
     part: int
-    size: str
-    delete: str
+    size: str  # selects its bytes, names and index too, and its rows
+    delete: str  # deletes so many rows, the oldest
 
 
 ALARMS = Ring(
@@ -183,16 +179,12 @@ class LevelsKey(NamedTuple):
 
 
 class AlarmRow(NamedTuple):
-    """An alarm as it is kept.
-
-    at : when it ended, or began if it is open; alarms are in this order
-    view : its AlarmView, as JSON
-    """
+    """An alarm as it is kept."""
 
     group: str
     id: str
-    at: float
-    view: bytes
+    at: float  # when it ended, or began if it is open; alarms are in this order
+    view: bytes  # its AlarmView, as JSON
 
 
 class VersionRow(NamedTuple):
@@ -412,16 +404,12 @@ class NodeLevels:
 
 @dataclass(frozen=True, slots=True)
 class ScoresPage:
-    """How close the nodes that report to one aggregator came to alarms, over time.
-
-    step_s : Seconds of a step, a multiple of 60. Its level is the highest of its minutes.
-    first_s : When the first step begins, Unix seconds, a multiple of `step_s`.
-    """
+    """How close the nodes that report to one aggregator came to alarms, over time."""
 
     aggregator: str
     group: str
-    step_s: int
-    first_s: int
+    step_s: int  # Seconds of a step, a multiple of 60. Its level is the highest of its minutes.
+    first_s: int  # when the first step begins, Unix seconds, a multiple of `step_s`
     nodes: list[NodeLevels]
     more: bool = False
 

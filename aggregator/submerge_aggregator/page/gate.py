@@ -171,16 +171,13 @@ NO_PROOF = "an order comes with the proof of its session: load the page again"
 
 @dataclass(frozen=True, slots=True)
 class PageGate:
-    """The page and the admin API, for browsers.
-
-    secure : Whether browsers come by TLS.
-    """
+    """The page and the admin API, for browsers."""
 
     page: ASGIApp
     api: ASGIApp
     identify: PageIdentities
     log: OrderLog
-    secure: bool
+    secure: bool  # whether browsers come by TLS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Headers = scope["headers"]

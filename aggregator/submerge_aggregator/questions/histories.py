@@ -82,17 +82,13 @@ class HistoryView:
 
 @dataclass(frozen=True, slots=True)
 class PushedView:
-    """What a push has changed.
-
-    replaces : Names of the histories whose place it took.
-    half_life_s : Of the group; 0 if it does not forget.
-    """
+    """What a push has changed."""
 
     history: HistoryView
-    replaces: tuple[str, ...]
+    replaces: tuple[str, ...]  # names of the histories whose place it took
     learnt: int
     limits: bool
-    half_life_s: float
+    half_life_s: float  # of the group; 0 if it does not forget
 
 
 def histories(node: AggregatorNode, now: Now, group: str) -> list[HistoryView]:

@@ -129,14 +129,10 @@ def _plain(settings: Settings) -> bool:
 
 
 class Leaver(NamedTuple):
-    """A participant that did not stay.
+    """A participant that did not stay."""
 
-    why : "silent", "restarted", or what it, or its parent, said
-    rounds : rounds of the answer that it counts in; 0 in an exact job
-    """
-
-    why: str
-    rounds: int
+    why: str  # "silent", "restarted", or what it, or its parent, said
+    rounds: int  # rounds of the answer that it counts in; 0 in an exact job
 
 
 @dataclass(frozen=True, slots=True, eq=False)

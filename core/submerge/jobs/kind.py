@@ -41,14 +41,10 @@ from submerge.jobs.roster import MOST_MEMBERS
 
 
 class PhaseDown(NamedTuple):
-    """What a round begins with.
+    """What a round begins with."""
 
-    phase : which of the kind's forms the round has
-    arrays : for every participant, the same for all
-    """
-
-    phase: str
-    arrays: Arrays
+    phase: str  # which of the kind's forms the round has
+    arrays: Arrays  # for every participant, the same for all
 
 
 class JobAnswer(NamedTuple):
@@ -115,13 +111,10 @@ class JobSetting(NamedTuple):
 
 
 class AnswerArray(NamedTuple):
-    """An array of a kind's answer, for people.
-
-    meaning : in a line
-    """
+    """An array of a kind's answer, for people."""
 
     name: str
-    meaning: str
+    meaning: str  # in a line
     form: AnswerForm = "plain"
 
 

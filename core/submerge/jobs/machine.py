@@ -42,34 +42,24 @@ class JobPiece(NamedTuple):
 
 
 class JobPieceTaken(NamedTuple):
-    """Which pieces of a payload have arrived.
+    """Which pieces of a payload have arrived."""
 
-    stamp : the child's name; the incarnation of *who took it*; seq is the turn
-    up : of the pieces that were taken
-    have : a bit a piece, the lowest first
-    over : the receiver wants no more of this job: it is over, or it takes no part
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the child's name; the incarnation of *who took it*; seq is the turn
     job: str
-    up: bool
+    up: bool  # of the pieces that were taken
     parcel: bytes
-    have: bytes
-    over: bool = False
+    have: bytes  # a bit a piece, the lowest first
+    over: bool = False  # the receiver wants no more of this job: it is over, or it takes no part
 
 
 JobMessage = JobPiece | JobPieceTaken
 
 
 class JobTimes(NamedTuple):
-    """When a role sends again.
+    """When a role sends again."""
 
-    patience_s : how long an acknowledgement may take
-    cap_s : the longest time between two tries
-    """
-
-    patience_s: float = 5.0
-    cap_s: float = 15.0
+    patience_s: float = 5.0  # how long an acknowledgement may take
+    cap_s: float = 15.0  # the longest time between two tries
 
 
 class ChildrenKnown(NamedTuple):
@@ -99,15 +89,11 @@ class KnownChildren:
 
 
 class JobHeard(NamedTuple):
-    """A message of a job arrived.
-
-    sender : name of the node that sent it, as its certificate says
-    from_parent : it is the one that this node reports to: no other may open a job here
-    """
+    """A message of a job arrived."""
 
     message: JobMessage
-    sender: str
-    from_parent: bool
+    sender: str  # name of the node that sent it, as its certificate says
+    from_parent: bool  # it is the one that this node reports to: no other may open a job here
 
 
 class OpenJob(NamedTuple):

@@ -72,27 +72,18 @@ class Question(NamedTuple):
 
 
 class QuestionReply(NamedTuple):
-    """The reply to a question.
+    """The reply to a question."""
 
-    stamp : of the child that sends it: who replies, or an aggregator that passes it on
-    number : the question's
-    body : JSON; empty if there is none
-    problem : why there is none, in one line
-    """
-
-    stamp: Stamp
-    number: int
-    body: bytes
-    problem: str = ""
+    stamp: Stamp  # of the child that sends it: who replies, or an aggregator that passes it on
+    number: int  # the question's
+    body: bytes  # JSON; empty if there is none
+    problem: str = ""  # why there is none, in one line
 
 
 class ReplyTaken(NamedTuple):
-    """That a reply has arrived.
+    """That a reply has arrived."""
 
-    stamp : the reply's
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the reply's
     reason: Reason
 
 
@@ -118,15 +109,11 @@ class QuestionPace:
 
 
 class EarlierSums(NamedTuple):
-    """Sums of rows under an earlier schema.
+    """Sums of rows under an earlier schema."""
 
-    fingerprint : of that schema
-    counts : of these readings; they are among the counts of the report, too
-    """
-
-    fingerprint: str
+    fingerprint: str  # of that schema
     summary: Summary
-    counts: Counts
+    counts: Counts  # of these readings; they are among the counts of the report, too
 
 
 def learnt_in(report: Report) -> Iterator[tuple[str, Summary]]:
@@ -163,12 +150,9 @@ class DrillReport(NamedTuple):
 
 
 class DrillTaken(NamedTuple):
-    """The answer to a `DrillReport`.
+    """The answer to a `DrillReport`."""
 
-    stamp : the report's
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the report's
     reason: Reason
 
 

@@ -93,16 +93,12 @@ def with_energies(summary: Summary) -> Summary:
 
 @dataclass(slots=True, eq=False)
 class _Contribution:
-    """What a node has reported: summaries by schema, and the times that they describe.
-
-    newest : the latest of these times
-    read_as : the time as of which they were merged
-    """
+    """What a node has reported: summaries by schema, and the times that they describe."""
 
     parts: list[tuple[str, Summary, float]]
     own: bool
-    newest: float
-    read_as: float = math.nan
+    newest: float  # the latest of these times
+    read_as: float = math.nan  # the time as of which they were merged
 
 
 class Pool:
