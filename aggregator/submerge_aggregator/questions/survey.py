@@ -245,14 +245,11 @@ forgotten for another."""
 
 @dataclass(frozen=True, slots=True)
 class BanView:
-    """A node that is banned, or was.
-
-    banned : In every group of this aggregator.
-    on_its_way : Aggregators that report here, and have not confirmed the newest order yet.
-    """
+    """A node that is banned, or was."""
 
     node: str
-    banned: bool
+    banned: bool  # in every group of this aggregator
+    # aggregators that report here, and have not confirmed the newest order yet
     on_its_way: tuple[str, ...] = ()
 
 

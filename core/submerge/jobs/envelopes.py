@@ -88,16 +88,12 @@ class JobAsk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobShare:
-    """What a child contributes to a turn, for itself or for all below it.
+    """What a child contributes to a turn, for itself or for all below it."""
 
-    place : Whose contributions it holds; None if it holds none.
-    left : Participants, or nodes that were asked, that it does not hold, and why.
-    arrays : The kind's contribution; empty while a job opens, and where none is held.
-    """
-
-    place: Place | None
+    place: Place | None  # whose contributions it holds; None if it holds none
+    # participants, or nodes that were asked, that it does not hold, and why
     left: Mapping[str, str]
-    arrays: Arrays
+    arrays: Arrays  # the kind's contribution; empty while a job opens, and where none is held
 
     def pack(self) -> bytes:
         left = {name: why[:MOST_WHY] for name, why in self.left.items()}

@@ -63,15 +63,12 @@ class JobTimes(NamedTuple):
 
 
 class ChildrenKnown(NamedTuple):
-    """Who is below now: all of them are asked when a job opens.
-
-    clients : those whose certificate, or configuration, says that they are no aggregators
-    group : whose jobs they are asked in; empty: in those of all groups
-    """
+    """Who is below now: all of them are asked when a job opens."""
 
     names: frozenset[str]
+    # those whose certificate, or configuration, says that they are no aggregators
     clients: frozenset[str] = frozenset()
-    group: str = ""
+    group: str = ""  # whose jobs they are asked in; empty: in those of all groups
 
 
 class KnownChildren:

@@ -228,17 +228,12 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Readings of one incarnation, or of all below it; they add up over rows.
+    """Readings of one incarnation, or of all below it; they add up over rows."""
 
-    learnt : counted in a summary
-    withheld : seen and not learnt: a gap, or a number too large
-    lost : known to be lost, by earlier incarnations that could not deliver them
-    moved : measured for the fleet's schema, and counted by another incarnation of the node since
-    """
-
-    learnt: int = 0
-    withheld: int = 0
-    lost: int = 0
+    learnt: int = 0  # counted in a summary
+    withheld: int = 0  # seen and not learnt: a gap, or a number too large
+    lost: int = 0  # known to be lost, by earlier incarnations that could not deliver them
+    # measured for the fleet's schema, and counted by another incarnation of the node since
     moved: int = 0
 
     @property
@@ -258,19 +253,14 @@ class Counts:
 
 
 class ScoreSketches(NamedTuple):
-    """Sketches of recent scores, by models that had not seen the readings.
+    """Sketches of recent scores, by models that had not seen the readings."""
 
-    spe : squared prediction errors
-    t2 : Hotelling's T-squared
-    linear : in a kernel group, SPE of the readings; `spe` and `t2` are of their features
-    maxima : block maxima; alarm limits follow from them
-    distance : distances by the factors of the model; None while it has none
-    """
-
-    spe: QuantileSketch
-    t2: QuantileSketch
+    spe: QuantileSketch  # squared prediction errors
+    t2: QuantileSketch  # Hotelling's T-squared
+    # in a kernel group, SPE of the readings; `spe` and `t2` are of their features
     linear: QuantileSketch | None = None
-    maxima: BlockMaxima | None = None
+    maxima: BlockMaxima | None = None  # block maxima; alarm limits follow from them
+    # distances by the factors of the model; None while it has none
     distance: QuantileSketch | None = None
 
 
@@ -355,39 +345,30 @@ class Left(NamedTuple):
 
 
 class Join(NamedTuple):
-    """A child asks to join; it reports nothing before the answer.
+    """A child asks to join; it reports nothing before the answer."""
 
-    stamp : its seq is the newest that the child has given out
-    schema : canonical text of the configured schema; empty: the child takes the parent's
-    early : readings that a client's incarnation has learnt before it had any parent; 0 after that
-    share_points : readings that may leave it as they are in 24 hours, by its own configuration
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # its seq is the newest that the child has given out
     fence: bytes
     past_fences: tuple[Left, ...]
-    schema: bytes
+    schema: bytes  # canonical text of the configured schema; empty: the child takes the parent's
+    # readings that a client's incarnation has learnt before it had any parent; 0 after that
     early: int = 0
+    # readings that may leave it as they are in 24 hours, by its own configuration
     share_points: int = 0
 
 
 class Joined(NamedTuple):
-    """The answer to a join.
+    """The answer to a join."""
 
-    stamp : the child's, echoed; its seq is the newest that the parent holds, 0 for none
-    pinned : the parent's incarnation; None where it cannot say (UNAVAILABLE)
-    lines : differences of a refused schema, one a line
-    whole_scatter : the parent takes whole scatters; one of an earlier version does not
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the child's, echoed; its seq is the newest that the parent holds, 0 for none
     reason: Reason
     fence: bytes
-    pinned: Incarnation | None
+    pinned: Incarnation | None  # the parent's incarnation; None where it cannot say (UNAVAILABLE)
     top: bool
     floor: int
     schema: bytes
-    lines: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # differences of a refused schema, one a line
+    # the parent takes whole scatters; one of an earlier version does not
     whole_scatter: bool = False
 
 

@@ -51,16 +51,12 @@ YEAR_2200 = 7.3e9
 
 @dataclass(frozen=True)
 class ClockColumn:
-    """The column or columns of a file that say when its rows were.
+    """The column or columns of a file that say when its rows were."""
 
-    places : one column, or a date's and a time of day's
-    order : of slashed dates, whether the day is first; None for others
-    either : a slashed date that may be read in both orders, as all of the column; "" for others
-    """
-
-    places: tuple[int, ...]
+    places: tuple[int, ...]  # one column, or a date's and a time of day's
     form: TimeForm
-    order: bool | None = None
+    order: bool | None = None  # of slashed dates, whether the day is first; None for others
+    # a slashed date that may be read in both orders, as all of the column; "" for others
     either: str = ""
 
     def seconds(self, file: TableFile, raw: RawRows, first: int, numbers: Array | None) -> Array:

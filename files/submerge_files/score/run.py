@@ -43,21 +43,17 @@ Rows = Callable[..., Iterator[NodeRows]]
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """What `submerge score` is asked for; `--help` describes each option.
-
-    mean : None: the model's, or if center = "own" that of each machine or file; else as `Mean`
-    when : Only rows for which it holds have scores, as those in `reading.states`.
-    keep : columns that come along
-    allow_missing : whether a channel without a column is a gap in every row
-    """
+    """What `submerge score` is asked for; `--help` describes each option."""
 
     normal: Normal
     files: tuple[Path, ...] = ()
+    # None: the model's, or if center = "own" that of each machine or file; else as `Mean`
     mean: Mean | None = None
+    # only rows for which it holds have scores, as those in `reading.states`
     when: Condition | None = None
     reading: ReadingOptions = field(default_factory=ReadingOptions)
-    keep: tuple[str, ...] = ()
-    allow_missing: bool = False
+    keep: tuple[str, ...] = ()  # columns that come along
+    allow_missing: bool = False  # whether a channel without a column is a gap in every row
     as_json: bool = False
     remembered: str = ""
 

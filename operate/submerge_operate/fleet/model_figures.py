@@ -85,13 +85,10 @@ SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One direction of normal variation.
+    """One direction of normal variation."""
 
-    share : of all variation, kept and discarded
-    channels : those with the largest part in it, with their signed part, the largest first
-    """
-
-    share: float
+    share: float  # of all variation, kept and discarded
+    # those with the largest part in it, with their signed part, the largest first
     channels: tuple[tuple[str, float], ...]
 
 

@@ -35,17 +35,11 @@ HALVINGS = 32.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """The newest report of one incarnation.
-
-    digest : bytes
-        Of the report as it came, where `report` is not as it came; else empty.
-    as_of : float
-        The time that it describes, in this store's wall time.
-    """
+    """The newest report of one incarnation."""
 
     report: Report
-    digest: bytes
-    as_of: float
+    digest: bytes  # of the report as it came, where `report` is not as it came; else empty
+    as_of: float  # the time that it describes, in this store's wall time
 
     def came_as(self, report: Report, summaries: Summaries) -> bool:
         """Return whether a report has the same content as this one had when it came."""
@@ -334,18 +328,14 @@ class Pool:
 
 
 class CountedRows(NamedTuple):
-    """Rows and sealed rows, and which of them count.
-
-    fingerprint : of the schema
-    earlier : those whose rows are read as of the schema; rows of others count for nothing
-    out : nodes whose rows do not count
-    """
+    """Rows and sealed rows, and which of them count."""
 
     rows: Mapping[tuple[str, Incarnation], Row]
     sealed: Mapping[tuple[str, str], Sealed]
-    fingerprint: str
+    fingerprint: str  # of the schema
+    # those whose rows are read as of the schema; rows of others count for nothing
     earlier: Set[str]
-    out: Set[str]
+    out: Set[str]  # nodes whose rows do not count
 
     def current(self) -> Iterator[Row]:
         return (

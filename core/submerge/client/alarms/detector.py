@@ -93,13 +93,10 @@ def rows_needed(kinds: tuple[By, ...], after: int) -> Array:
 
 
 class Closeness(NamedTuple):
-    """How close the rows of one minute came to an alarm.
+    """How close the rows of one minute came to an alarm."""
 
-    minute : wall time divided by 60 and rounded down
-    share : the highest statistic of a row over its limit; None while there are no limits
-    """
-
-    minute: float = 0.0
+    minute: float = 0.0  # wall time divided by 60 and rounded down
+    # the highest statistic of a row over its limit; None while there are no limits
     share: float | None = None
 
     def at(self, wall: float) -> Closeness:
