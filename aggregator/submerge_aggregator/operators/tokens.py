@@ -162,10 +162,7 @@ def _seconds(text: str) -> float:
 
 
 class KnownTokens:
-    """Tokens that are accepted; which come and go is recorded.
-
-    path : A file that is not there holds none.
-    """
+    """Tokens that are accepted; which come and go is recorded; no file at `path`: none."""
 
     def __init__(
         self, path: Path, record: Record, *, steady: Callable[[], float] = time.monotonic

@@ -129,10 +129,7 @@ def _note(view: NodeView) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OneNode:
-    """A node.
-
-    row : As the fleet lists it; None where the aggregator that was asked does not know it.
-    """
+    """A node; `row` is as the fleet lists it, None where the asked aggregator knows no such."""
 
     group: str
     at: float

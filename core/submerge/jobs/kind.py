@@ -74,9 +74,7 @@ class JobKind(Protocol):
         """Return what settles a scale for all, none negative; None if the round settles none."""
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
-        """Return the next round, or the answer, from all contributions; UsageError if there is
-        none.
-        """
+        """Return the next round, or the answer, from all contributions; UsageError if none."""
 
     def check_down(self, down: PhaseDown) -> None:
         """Raise `PeerError` if no root of this version sends that."""

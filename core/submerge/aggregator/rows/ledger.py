@@ -382,9 +382,7 @@ class Ledger:
         return self.counted.moments()
 
     def seen(self, now: Now) -> Summary | None:
-        """Merge all rows as of now: the same rows at one time give the same bytes, after a restart
-        too.
-        """
+        """Merge all rows as of now: same rows and time give the same bytes, restarted or not."""
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))
 

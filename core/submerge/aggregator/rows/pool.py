@@ -243,9 +243,7 @@ class Pool:
         return root if wall is None else self.faded(root, self.reference, wall)
 
     def with_energies(self, merged: Summary, *, even: bool) -> Summary:
-        """Return a merge with energies of channels; children without get `even` ones, or are left
-        out.
-        """
+        """Return a merge with channels' energies; children without: `even` ones, or left out."""
         if knows_energies(merged):
             return merged
         tree, known = self._summaries.tree(self.schema), False

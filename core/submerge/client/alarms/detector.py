@@ -192,32 +192,16 @@ class Situation(NamedTuple):
 class AlarmDetector:
     """The state of alarm detection at one node.
 
-    Attributes
-    ----------
-    settings : AlarmSettings
-    log : AlarmLog
-    hours : WatchedBlocks
-    channels : ChannelState
-    limits : AlarmLimits
-    judged_by : mapping of kind to float
-        The limits that the open alarm was last compared with.
-    scaling : Scaling or None
-        What values of channels are said in their units with.
-    recent : RecentScores
-        Of the rows before.
-    errors : tuple of (n, channels)
-        Errors of the last of - 1 rows before, and of some more.
-    highest : HighestSoFar
-        What provisional limits of its own follow from.
-    counts_rows : bool
-        Whether the rows that it watches count for these; those of files are judged alone.
-    group_rows : int
-        Rows that the group had learnt when its newest model was made.
-    held : frozenset of kind
-        Statistics that had promised limits: they keep them while half of their maxima are left.
-    closeness : Closeness
-        How close the rows of the newest minute came to an alarm; at least 1 while a channel is
-        stuck.
+    judged_by : The limits that the open alarm was last compared with.
+    scaling : What values of channels are said in their units with.
+    recent : Scores of the rows before.
+    errors : (n, channels) each. Errors of the last of - 1 rows before, and of some more.
+    highest : What provisional limits of its own follow from.
+    counts_rows : Whether the rows that it watches count for these; those of files are judged alone.
+    group_rows : Rows that the group had learnt when its newest model was made.
+    held : Statistics that had promised limits: they keep them while half of their maxima are left.
+    closeness : How close the rows of the newest minute came to an alarm; at least 1 while a channel
+        is stuck.
     """
 
     settings: AlarmSettings
