@@ -363,16 +363,13 @@ POLL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class BackupView:
-    """How far a copy is.
-
-    copied, total : Bytes of the database; `total` may grow with the store.
-    bytes : Of the whole file, to be read now; None while it is being made.
-    """
+    """How far a copy is."""
 
     name: str
+    # bytes of the database; `total` may grow with the store
     copied: int
     total: int
-    bytes: int | None
+    bytes: int | None  # of the whole file, to be read now; None while it is being made
 
 
 class BackupJobs:

@@ -335,21 +335,17 @@ def nodes_page(node: AggregatorNode, now: Now, question: Question) -> NodesPage:
 
 @dataclass(frozen=True, slots=True)
 class NodeDrillView:
-    """The drill of one node.
-
-    rows, tries, within : Rows at hand, tries of each fault, and rows in which it had to be found.
-    at_most_per_s : The promised rate of false alarms.
-    blind : Channels that it is blind for.
-    """
+    """The drill of one node."""
 
     node: str
     reported_by: str
     at: float
+    # rows at hand, tries of each fault, and rows in which it had to be found
     rows: int
     tries: int
     within: int
-    at_most_per_s: float
-    blind: int
+    at_most_per_s: float  # the promised rate of false alarms
+    blind: int  # channels that it is blind for
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,27 +27,19 @@ MOST_WHY = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobAsk:
-    """What a parent asks in a turn.
-
-    turn : Rises with everything that the root asks; 0 opens the job.
-    within_s : How long the receiver may take.
-    place : Who takes part of those that the receiver is, or has below; None while the job opens.
-    phase, arrays : Of the kind's round; `OPENING` and `ENDED` are the machine's, and the latter has
-        the answer.
-    attempt : A participant forgets what it knew of another.
-    round : Of the attempt, from 0.
-    failure : Why a job that is over has no answer.
-    """
+    """What a parent asks in a turn."""
 
     job: Job
-    turn: int
-    within_s: float
+    turn: int  # rises with everything that the root asks; 0 opens the job
+    within_s: float  # how long the receiver may take
+    # who takes part of those that the receiver is, or has below; None while the job opens
     place: Place | None
+    # of the kind's round; `OPENING` and `ENDED` are the machine's, and the latter has the answer
     phase: str
     arrays: Arrays
-    attempt: int = 0
-    round: int = 0
-    failure: str = ""
+    attempt: int = 0  # a participant forgets what it knew of another
+    round: int = 0  # of the attempt, from 0
+    failure: str = ""  # why a job that is over has no answer
 
     @property
     def down(self) -> PhaseDown:

@@ -137,22 +137,17 @@ class Leaver(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobOutcome:
-    """How a job ended.
-
-    answer : None if it failed; then `failure` says why.
-    opened : All participants: who answered when it opened.
-    stayed : Whose points the answer is of: participants that contributed to every round of it.
-    left : The other participants, by name.
-    declined : Nodes that were asked and took no part, and why: they never were participants.
-    rounds, attempts : Rounds of the answer, and how often the job began.
-    """
+    """How a job ended."""
 
     job: Job
-    answer: Arrays | None
+    answer: Arrays | None  # None if it failed; then `failure` says why
     failure: str
-    opened: Roster
+    opened: Roster  # all participants: who answered when it opened
+    # whose points the answer is of: participants that contributed to every round of it
     stayed: Roster
-    left: Mapping[str, Leaver]
+    left: Mapping[str, Leaver]  # the other participants, by name
+    # nodes that were asked and took no part, and why: they never were participants
     declined: Mapping[str, str]
+    # rounds of the answer, and how often the job began
     rounds: int
     attempts: int

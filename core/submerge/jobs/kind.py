@@ -95,17 +95,13 @@ as variances are; or anything else, such as counts."""
 
 
 class JobSetting(NamedTuple):
-    """A setting of a kind of job, for people.
+    """A setting of a kind of job, for people."""
 
-    name, form : as in `Job.settings`
-    meaning : in a line
-    default : in words; empty if the setting is needed
-    """
-
+    # as in `Job.settings`
     name: str
     form: SettingForm
-    meaning: str
-    default: str = ""
+    meaning: str  # in a line
+    default: str = ""  # in words; empty if the setting is needed
 
 
 class AnswerArray(NamedTuple):

@@ -20,25 +20,17 @@ PARCEL = 16
 
 
 class JobPiece(NamedTuple):
-    """One piece of a payload.
+    """One piece of a payload."""
 
-    stamp : the child that it is from, or for; the *sender's* incarnation; seq is the turn
-    job : the job's id
-    up : from the child; otherwise for it
-    parcel : the payload's name
-    weight : clients whose contributions a share holds; 0 in an ask
-    number, total : which piece, from 0, of how many
-    data : its bytes
-    """
-
-    stamp: Stamp
-    job: str
-    up: bool
-    parcel: bytes
-    weight: int
+    stamp: Stamp  # the child that it is from, or for; the *sender's* incarnation; seq is the turn
+    job: str  # the job's id
+    up: bool  # from the child; otherwise for it
+    parcel: bytes  # the payload's name
+    weight: int  # clients whose contributions a share holds; 0 in an ask
+    # which piece, from 0, of how many
     number: int
     total: int
-    data: bytes
+    data: bytes  # its bytes
 
 
 class JobPieceTaken(NamedTuple):
@@ -116,18 +108,14 @@ class SendJob(NamedTuple):
 
 
 class JobProgress(NamedTuple):
-    """A round has begun, for people.
-
-    phase : what the round is for; "open" while participants are asked
-    round, attempt : from 1; 0 while the job opens
-    members : participants
-    """
+    """A round has begun, for people."""
 
     job: str
-    phase: str
+    phase: str  # what the round is for; "open" while participants are asked
+    # from 1; 0 while the job opens
     round: int
     attempt: int
-    members: int
+    members: int  # participants
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -125,28 +125,19 @@ def learnt_in(report: Report) -> Iterator[tuple[str, Summary]]:
 
 
 class DrillReport(NamedTuple):
-    """What a drill at a client found out.
+    """What a drill at a client found out."""
 
-    stamp : of the child that sends it: the client, or an aggregator that passes it on
-    node : the client
-    fingerprint : of the schema of its channels
-    at : wall time of its end, by the client's clock
-    number : of the desired state that asked for it
-    rows, spans, within : rows at hand, spans that faults were tried on, their length in rows
-    at_most_per_s : the rate of false alarms that limits were for
-    channels : 16 bytes a channel (`submerge.drill.drill`)
-    """
-
-    stamp: Stamp
-    node: str
-    fingerprint: str
-    at: float
-    number: int
+    stamp: Stamp  # of the child that sends it: the client, or an aggregator that passes it on
+    node: str  # the client
+    fingerprint: str  # of the schema of its channels
+    at: float  # wall time of its end, by the client's clock
+    number: int  # of the desired state that asked for it
+    # rows at hand, spans that faults were tried on, their length in rows
     rows: int
     spans: int
     within: int
-    at_most_per_s: float
-    channels: bytes
+    at_most_per_s: float  # the rate of false alarms that limits were for
+    channels: bytes  # 16 bytes a channel (`submerge.drill.drill`)
 
 
 class DrillTaken(NamedTuple):
@@ -373,26 +364,20 @@ class Joined(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a report.
+    """The answer to a report."""
 
-    stamp : the report's
-    pinned, top : of the parent that answers
-    newest : the newest seq that it holds
-    fence : the report's; by it two processes of one store recognise their answers
-    root, durable : the root's incarnation, and the newest seq of this row that it surely holds
-    floor : incarnations must be created later than this (ms)
-    desired_states : of the child and of nodes below it, those that it has not received
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the report's
     reason: Reason
-    fence: bytes = b""
+    fence: bytes = b""  # the report's; by it two processes of one store recognise their answers
+    # of the parent that answers
     pinned: Incarnation | None = None
     top: bool = False
-    newest: int = 0
+    newest: int = 0  # the newest seq that it holds
+    # the root's incarnation, and the newest seq of this row that it surely holds
     root: Incarnation | None = None
     durable: int = 0
-    floor: int = 0
+    floor: int = 0  # incarnations must be created later than this (ms)
+    # of the child and of nodes below it, those that it has not received
     desired_states: tuple[DesiredState, ...] = ()
 
 

@@ -144,21 +144,16 @@ LEAST_RARE = 2000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectorState:
-    """What a detector keeps for the next process.
+    """What a detector keeps for the next process."""
 
-    alarms : The open one, and those that ended last.
-    held_s : For how long the open one has withheld rows.
-    frozen : Limits that the open one keeps while its rows are learnt; else empty.
-    blame : (channels,). Blame for the open one, in shares.
-    excused : Stuck channels that a person accepted, until they move.
-    raised, confirmed : As in `AlarmStatus`.
-    """
-
-    alarms: tuple[Alarm, ...] = ()
-    held_s: float = 0.0
+    alarms: tuple[Alarm, ...] = ()  # the open one, and those that ended last
+    held_s: float = 0.0  # for how long the open one has withheld rows
+    # limits that the open one keeps while its rows are learnt; else empty
     frozen: Mapping[By, float] = field(default_factory=dict)
+    # (channels,). Blame for the open one, in shares.
     blame: Array = field(default_factory=lambda: np.zeros(0))
-    excused: tuple[int, ...] = ()
+    excused: tuple[int, ...] = ()  # stuck channels that a person accepted, until they move
+    # as in `AlarmStatus`
     raised: int = 0
     confirmed: int = 0
     hours: KeptBlocks = field(default_factory=KeptBlocks)
@@ -173,19 +168,14 @@ class DetectorState:
 
 
 class Situation(NamedTuple):
-    """What holds for all rows of a block.
-
-    now : Now
-    version : int, of the model that made the scores
-    ready, settled : whether the node's own mean covers a moment, and a day
-    paused : whether an operator has paused learning
-    """
+    """What holds for all rows of a block."""
 
     now: Now
-    version: int
+    version: int  # of the model that made the scores
+    # whether the node's own mean covers a moment, and a day
     ready: bool = True
     settled: bool = True
-    paused: bool = False
+    paused: bool = False  # whether an operator has paused learning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
