@@ -149,7 +149,8 @@ class Recipe:
         if kind not in self.scores:
             known = ", ".join(self.scores)
             raise UsageError(f"expected a statistic of the model ({known}), got {kind}")
-        kinds = [each for each in self.alarm.kinds if each in _raised_by(kind)]
+        raised: By = "ewma" if kind == "distance" else kind
+        kinds = [each for each in self.alarm.kinds if each == raised]
         alarm = replace(
             self.alarm,
             limits={each: self.alarm.limits[each] for each in kinds},
@@ -182,11 +183,6 @@ class ExportWriter:
 MADE_BY = "submerge model export"
 
 HEAD = 1000
-
-
-def _raised_by(kind: By) -> tuple[By, ...]:
-    """Return the kinds of alarms that follow from a score."""
-    return ("ewma",) if kind == "distance" else (kind,)
 
 
 LONGEST = 60

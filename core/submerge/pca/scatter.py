@@ -182,7 +182,7 @@ class Scatter:
             return drift, np.matmul(block.T, block, out=out)
         with np.errstate(over="ignore", invalid="ignore"):
             product: Storage = np.matmul(block.T, block, out=out)
-        if not LEAST_SINGLE < _trace(product) < MOST_SINGLE:
+        if not LEAST_SINGLE < product.diagonal().sum(dtype=np.float64) < MOST_SINGLE:
             wide = block.astype(np.float64)
             product = wide.T @ wide
         return drift, product
@@ -215,7 +215,3 @@ def _subtract(rows: Storage, mean: Array, *, out: Storage) -> None:
 def _energies(product: Storage) -> Array:
     """Return a copy of the diagonal: the product is overwritten by the next block."""
     return product.diagonal().astype(np.float64)
-
-
-def _trace(product: Storage) -> float:
-    return float(product.diagonal().sum(dtype=np.float64))

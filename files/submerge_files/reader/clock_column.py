@@ -74,7 +74,8 @@ def clock_of(file: TableFile, options: ReadingOptions) -> Found:
     if option:
         return _named(file, option, form)
     # By type, then by content, then by name: the surest first.
-    by_content = (*_by_type(file), *_by_content(file), *_by_name(file))
+    typed = (i for i, column in enumerate(file.columns) if column.typed)
+    by_content = (*typed, *_by_content(file), *_by_name(file))
     places = [*dict.fromkeys(by_content if form is None else _by_form(file, form))]
     if not places:
         time_form.check_passed_over(file, time_form.places_called_time(file), options.time_format)
@@ -102,10 +103,6 @@ def _named(file: TableFile, option: str, form: time_form.TimeForm | None) -> Fou
                 raise time_form.no_text(file, place)
         return Found(_of_text(file, places) if form is None else ClockColumn(places, form))
     return _read_as(file, place_of(file, option, "--time"), form)
-
-
-def _by_type(file: TableFile) -> Iterator[int]:
-    return (i for i, column in enumerate(file.columns) if column.typed)
 
 
 def _by_content(file: TableFile) -> Iterator[int]:

@@ -214,12 +214,9 @@ def _measured(state: BoxState, needed: int) -> str:
     text = f"{min(state.measured or 0, needed):,} of {needed:,} rows"
     if state.waits_on and not state.quiet_s:
         verb = "has" if len(state.waits_on) == 1 else "have"
-        return f"{text}, waiting for {_some(state.waits_on)}, which {verb} no value{_yet(state)}"
+        yet = " yet" if set(state.waits_on) <= set(state.never) else ""
+        return f"{text}, waiting for {_some(state.waits_on)}, which {verb} no value{yet}"
     return f"{text}, about {ago(state.ready_in_s)} more" if state.ready_in_s > 0 else text
-
-
-def _yet(state: BoxState) -> str:
-    return " yet" if set(state.waits_on) <= set(state.never) else ""
 
 
 def _score(state: BoxState) -> str:

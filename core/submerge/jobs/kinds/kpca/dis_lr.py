@@ -220,10 +220,6 @@ def merged_readings(ups: Sequence[Arrays], rank: int) -> dict[str, Array]:
     return {NAMES[name]: array for name, array in merged.items()}
 
 
-def found_in_readings(up: Arrays, rank: int) -> LeadingAxes:
-    return found_in_ranks(factor_of(up), rank)
-
-
 def factor_of(up: Arrays) -> dict[str, Array]:
     """Return the factor of the readings, as `dis_lr` names it."""
     return {name: up[own] for name, own in NAMES.items()}

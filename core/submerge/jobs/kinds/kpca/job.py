@@ -146,7 +146,7 @@ class KernelPcaJob:
             found = dis_lr.found_in_exact(up, of.components, center=of.center)
         if not len(found.eigenvalues):
             raise UsageError("kernel PCA needs rows that differ, and all rows are alike")
-        own = dis_lr.found_in_readings(up, self._rank) if of.readings else None
+        own = dis_lr.found_in_ranks(dis_lr.factor_of(up), self._rank) if of.readings else None
         state = state._replace(found=found, readings=own)
         if not state.counts.held_out:
             return self._answer(state, {})
