@@ -99,15 +99,12 @@ PASSED_ON = (b"forwarded", b"via", b"x-forwarded", b"x-real-ip", b"x-original", 
 
 @dataclass(frozen=True, slots=True)
 class PageIdentities:
-    """Who asks.
-
-    local : Whether only this machine can connect, and no proxy is configured that does so for
-        others.
-    """
+    """Who asks."""
 
     sessions: Sessions
     hosts: Hosts
     cookie: str
+    # whether only this machine can connect, and no proxy is configured that does so for others
     local: bool
 
     def __call__(self, peer: Peer, headers: Headers) -> Operator | Denial:

@@ -350,13 +350,11 @@ class NodeDrillView:
 
 @dataclass(frozen=True, slots=True)
 class DrillView:
-    """The drills of a group's nodes.
-
-    channels : As `submerge.drill.merged.in_units`: sizes in the unit of each channel.
-    """
+    """The drills of a group's nodes."""
 
     group: str
     nodes: list[NodeDrillView]
+    # as `submerge.drill.merged.in_units`: sizes in the unit of each channel
     channels: list[dict[str, Any]]
 
 

@@ -24,12 +24,10 @@ Age = Literal["current", "old"]
 
 @dataclass(frozen=True, slots=True)
 class ShownRank:
-    """The rank that nodes score a group with, by its model or an aggregator's configuration.
-
-    linear_rank : Of the readings, in a kernel group; None leaves it to `Subspaces`.
-    """
+    """The rank that nodes score a group with, by its model or an aggregator's configuration."""
 
     rank: int
+    # of the readings, in a kernel group; None leaves it to `Subspaces`
     linear_rank: int | None = None
 
 

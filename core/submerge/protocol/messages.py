@@ -256,12 +256,10 @@ class ScoreSketches(NamedTuple):
 
 
 class Census(NamedTuple):
-    """Clients below an aggregator, and how long they have been silent.
-
-    ages : clients by silence; bin i holds those of [2^i, 2^(i+1)) seconds, the first from 0
-    """
+    """Clients below an aggregator, and how long they have been silent."""
 
     nodes: int
+    # clients by silence; bin i holds those of [2^i, 2^(i+1)) seconds, the first from 0
     ages: tuple[int, ...]
 
 

@@ -89,15 +89,12 @@ CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Membership:
-    """What is remembered of a node beside its rows.
+    """What is remembered of a node beside its rows."""
 
-    closed : closed incarnations, and the last seq of each
-    floor : incarnations created before it (ms) are closed as well
-    fences : for an aggregator's incarnations, the fence of the process that reports for each
-    """
-
+    # closed incarnations, and the last seq of each
     closed: dict[Incarnation, int] = field(default_factory=dict)
-    floor: int = 0
+    floor: int = 0  # incarnations created before it (ms) are closed as well
+    # for an aggregator's incarnations, the fence of the process that reports for each
     fences: dict[Incarnation, bytes] = field(default_factory=dict)
 
     def closed_seq(self, incarnation: Incarnation) -> int | None:
