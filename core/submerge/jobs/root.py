@@ -101,8 +101,6 @@ class JobRoot:
                 self._take_share(piece, sender, effects)
             case JobHeard(JobPieceTaken() as taken, sender, False) if not taken.up:
                 self._take_taken(taken, sender, now, effects)
-            case _:
-                pass
         for running in list(self._running.values()):
             self._advance(running, now, effects)
         for name, ending in list(self._ending.items()):
