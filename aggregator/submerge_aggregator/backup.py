@@ -64,18 +64,12 @@ class CopyDamaged(SubmergeError):
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """What a group was at a copy's commit, in the machine that ran.
+    """What a group was at a copy's commit, in the machine that ran."""
 
-    fingerprint : Of its schema.
-    learnt : Readings that its rows count.
-    elapsed : The group's time, which ages of nodes follow: a store keeps it once an hour.
-    model : SHA-256 of the model that followed from its rows (`row_models.model_of_rows`).
-    """
-
-    fingerprint: str
-    learnt: int
-    elapsed: float
-    model: str
+    fingerprint: str  # of its schema
+    learnt: int  # readings that its rows count
+    elapsed: float  # the group's time, which ages of nodes follow: a store keeps it once an hour
+    model: str  # SHA-256 of the model that followed from its rows (`row_models.model_of_rows`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,16 +363,13 @@ POLL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class BackupView:
-    """How far a copy is.
-
-    copied, total : Bytes of the database; `total` may grow with the store.
-    bytes : Of the whole file, to be read now; None while it is being made.
-    """
+    """How far a copy is."""
 
     name: str
+    # bytes of the database; `total` may grow with the store
     copied: int
     total: int
-    bytes: int | None
+    bytes: int | None  # of the whole file, to be read now; None while it is being made
 
 
 class BackupJobs:

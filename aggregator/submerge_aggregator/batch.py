@@ -102,16 +102,12 @@ class All(NamedTuple):
 
 
 class AlarmsChanged(NamedTuple):
-    """To people: the alarms that all below report now, of one group.
-
-    whole : no open alarm was left out for lack of room
-    believed : the same alarms, and by which child they came
-    """
+    """To people: the alarms that all below report now, of one group."""
 
     group: str
     alarms: tuple[Alarm, ...]
-    whole: bool
-    believed: tuple[ReportedAlarm, ...] = ()
+    whole: bool  # no open alarm was left out for lack of room
+    believed: tuple[ReportedAlarm, ...] = ()  # the same alarms, and by which child they came
 
 
 class Reply(NamedTuple):

@@ -213,8 +213,6 @@ class Server:
             return
         self._put(inbound)
 
-    # -- inside ----------------------------------------------------------------
-
     def _tell(self, event: Event) -> None:
         """Have the machine take an event to which nothing is answered here."""
         self._put(Asked(event, lambda *_: None, lambda _: None))

@@ -195,8 +195,6 @@ class CommitWorker:
     def close(self) -> None:
         self._store.close()
 
-    # -- a batch ---------------------------------------------------------------
-
     def _begin(self) -> list[Out]:
         try:
             kept = records.unpack_all(self._store.load())

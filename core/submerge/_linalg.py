@@ -148,8 +148,6 @@ def leading(
 ) -> Directions:
     """Find the leading `k` right singular vectors of `mix @ stack`.
 
-    Parameters
-    ----------
     stack : (m, dim)
     k : most directions to keep; a stack of lower rank has fewer
     mix : applied to the rows first
@@ -157,8 +155,6 @@ def leading(
     cancelled : squared size of what `mix` subtracts
     out : (at least k, dim), receives the rows; it may be the head of `stack` itself
 
-    Notes
-    -----
     dim m^2 + 2 dim m k + 3 dim k^2 flops, and the eigenproblem of size m.
     """
     m, dim = stack.shape

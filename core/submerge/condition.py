@@ -48,13 +48,7 @@ Mask = NDArray[np.bool_]
 
 
 class UnknownChannel(UsageError):
-    """A condition names a channel that does not exist.
-
-    Attributes
-    ----------
-    name : str
-    known : tuple of str
-    """
+    """A condition names a channel that does not exist; `known` are those that do."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         self.name, self.known = name, tuple(known)
@@ -63,16 +57,11 @@ class UnknownChannel(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One channel against one number.
+    """One channel against one number."""
 
-    channel : its name
-    column : its position in a row
-    sign : one of `COMPARED`
-    """
-
-    channel: str
-    column: int
-    sign: str
+    channel: str  # its name
+    column: int  # its position in a row
+    sign: str  # one of `COMPARED`
     number: float
 
     def holds(self, rows: Array) -> Mask:
@@ -107,8 +96,6 @@ class InState:
 def states_in(text: str) -> tuple[tuple[InState, ...], str | None]:
     """Return the comparisons of a condition with words, and the rest of it; None if that is none.
 
-    Examples
-    --------
     >>> states_in("rpm > 50 and State == RUN")
     ((InState(column='State', sign='==', word='RUN'),), 'rpm > 50')
     """
@@ -130,8 +117,6 @@ def states_in(text: str) -> tuple[tuple[InState, ...], str | None]:
 class Condition:
     """One or more comparisons, all of which must hold for a row to count.
 
-    Examples
-    --------
     >>> running = Condition.parse("rpm>50 and load>=.2", ("load", "rpm"))
     >>> running.holds(np.array([[0.3, 60.0], [0.3, 40.0], [np.nan, 60.0]]))
     array([ True, False, False])
@@ -171,13 +156,10 @@ class Condition:
         return cls(tuple(comparisons))
 
     def holds(self, rows: Array) -> Mask:
-        """Return for which rows the condition holds, (n,).
+        """Return for which rows (n, channels) the condition holds, (n,).
 
-        Parameters
-        ----------
-        rows : (n, channels)
-            In the channels' own units and in the order of `names`; further columns are
-            ignored. NaN is a gap.
+        They are in the channels' own units and in the order of `names`; further columns are
+        ignored. NaN is a gap.
         """
         least = 1 + max(comparison.column for comparison in self.comparisons)
         if rows.ndim != 2 or rows.shape[1] < least:

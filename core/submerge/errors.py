@@ -67,13 +67,7 @@ class ShapeError(UsageError):
 
 
 class ValuesError(UsageError):
-    """Readings that are not finite numbers of a usable size.
-
-    Attributes
-    ----------
-    row, column : int
-        Position of the first one, from zero.
-    """
+    """Readings that are not finite numbers of a usable size, the first at (row, column), from 0."""
 
     def __init__(self, message: str, *, row: int, column: int) -> None:
         self.row = row

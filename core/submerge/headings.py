@@ -72,8 +72,6 @@ def called(channels: Sequence[Channel], headings: Sequence[str]) -> list[str]:
 def lags_of(names: Sequence[str]) -> int:
     """Return how many rows a client has put side by side, by the channels' names.
 
-    Examples
-    --------
     >>> lags_of(("flow", "temp", "flow-1", "temp-1"))
     2
     """

@@ -106,11 +106,6 @@ def check_target(path: Path) -> None:
         check_older(path)
 
 
-def save_history(path: Path, fitted: Fitted, states: Sequence[InState] = ()) -> int:
-    """Write what was learnt; return the bytes of the file."""
-    return save(path, learnt_of(fitted, states))
-
-
 def learnt_of(fitted: Fitted, states: Sequence[InState] = ()) -> Learnt:
     """Return what a model file holds of a history, of which rows in some states were read."""
     when = fitted.first.settings.when

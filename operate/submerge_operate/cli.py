@@ -22,14 +22,11 @@ if TYPE_CHECKING:
 
 
 class TableLine(NamedTuple):
-    """A line of a package's table of commands.
-
-    install : what to install for it, in words of pip
-    """
+    """A line of a package's table of commands."""
 
     module: str
     summary: str
-    install: str
+    install: str  # what to install for it, in words of pip
 
 
 LAB = "submerge-lab"

@@ -267,11 +267,8 @@ def trails(draw: Any) -> ScoreTrail:
 # -- messages -----------------------------------------------------------------------
 
 
-METHODS = st.builds(
-    Method,
-    *(st.text("SAPC 0.1,", max_size=64), st.integers(0, 2**32 - 1)),
-    *(st.floats(0, 1), st.floats(0, 1e300)),
-)
+NAMED = st.text("SAPC 0.1,", max_size=64)
+METHODS = st.builds(Method, NAMED, st.integers(0, 2**32 - 1), st.floats(0, 1), st.floats(0, 1e300))
 
 
 @st.composite

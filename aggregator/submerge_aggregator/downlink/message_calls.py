@@ -44,16 +44,11 @@ better."""
 
 
 class CallSender(NamedTuple):
-    """The other end of a call.
+    """The other end of a call."""
 
-    peer : the connection's other end
-    who : the name that it counts against
-    name : in its certificate; None without one, "" if it has no name
-    """
-
-    peer: str
-    who: str
-    name: str | None
+    peer: str  # the connection's other end
+    who: str  # the name that it counts against
+    name: str | None  # in its certificate; None without one, "" if it has no name
     identity: PeerIdentity
 
 

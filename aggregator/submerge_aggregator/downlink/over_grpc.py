@@ -336,8 +336,6 @@ class GrpcDownlink:
             current, renew, require_client_authentication=mutual
         )
 
-    # -- calls -----------------------------------------------------------------
-
     def _note_call(self, context: Any) -> str:
         """Note that a connection is in use; return its other end."""
         peer = str(context.peer())
@@ -349,9 +347,7 @@ class GrpcDownlink:
         self._refusals.count("foreign_topic", who_of(context), why=f"no method {method[:100]}")
 
     async def _look(self) -> None:
-        """Refuse what was not answered in time, cut streams that are denied, count failed
-        handshakes.
-        """
+        """Refuse what was not answered in time, cut denied streams, count failed handshakes."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_S)

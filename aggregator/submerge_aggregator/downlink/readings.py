@@ -31,16 +31,12 @@ GRPC_CALLS = 8
 
 
 class ReadingLimits(NamedTuple):
-    """How much is read at a time.
+    """How much is read at a time."""
 
-    max_bytes : bytes of messages that are being read, half of them on streams that stay open
-    max_connections : connections; a child has one
-    groups : groups that are served; a child has a watch of each, and may call for each
-    """
-
+    # bytes of messages that are being read, half of them on streams that stay open
     max_bytes: int = 16 << 20
-    max_connections: int = 1200
-    groups: int = 16
+    max_connections: int = 1200  # connections; a child has one
+    groups: int = 16  # groups that are served; a child has a watch of each, and may call for each
 
     @property
     def call_bytes(self) -> int:

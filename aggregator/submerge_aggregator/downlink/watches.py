@@ -28,10 +28,7 @@ MOST_STREAMS = 65_536
 
 
 class WatchStream:
-    """One stream; `who` holds it.
-
-    why_cut : Why its node may watch no longer; None while it may.
-    """
+    """One stream, held by `who`; `why_cut` says why its node may watch no longer."""
 
     def __init__(
         self, who: str, node: str, group: str, identity: PeerIdentity, room: JobRoom

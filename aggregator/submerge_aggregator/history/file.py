@@ -150,15 +150,11 @@ OF_NODES = (
 
 
 class Ring(NamedTuple):
-    """A table with a share of the bytes: one part in `part`.
-
-    size : selects its bytes, names and index too, and its rows
-    delete : deletes so many rows, the oldest
-    """
+    """A table with a share of the bytes: one part in `part`."""
 
     part: int
-    size: str
-    delete: str
+    size: str  # selects its bytes, names and index too, and its rows
+    delete: str  # deletes so many rows, the oldest
 
 
 ALARMS = Ring(
@@ -183,16 +179,12 @@ class LevelsKey(NamedTuple):
 
 
 class AlarmRow(NamedTuple):
-    """An alarm as it is kept.
-
-    at : when it ended, or began if it is open; alarms are in this order
-    view : its AlarmView, as JSON
-    """
+    """An alarm as it is kept."""
 
     group: str
     id: str
-    at: float
-    view: bytes
+    at: float  # when it ended, or began if it is open; alarms are in this order
+    view: bytes  # its AlarmView, as JSON
 
 
 class VersionRow(NamedTuple):
@@ -248,8 +240,6 @@ class HistoryFile(Database):
         """Write the log into the database, and close it."""
         self._sql.close()
 
-    # -- writing ---------------------------------------------------------------
-
     def put_levels(self, hours: Mapping[LevelsKey, bytes]) -> None:
         """Take over levels of hours: of each minute the higher level stays."""
         keys = sorted(hours)
@@ -288,8 +278,6 @@ class HistoryFile(Database):
         self._shorten(VERSIONS)
         self._bound()
 
-    # -- reading ---------------------------------------------------------------
-
     def levels(
         self, group: str, hours: range, *, node: str = "", after: str = "", most: int
     ) -> dict[str, dict[int, bytes]]:
@@ -320,8 +308,6 @@ class HistoryFile(Database):
         )
         return [VersionRow(*row) for row in rows]
 
-    # -- its size --------------------------------------------------------------
-
     def _bound(self) -> None:
         """Forget the oldest hours while there are too many pages, and empty a long log."""
         while self._number("page_count") - self._number("freelist_count") > self._most_pages * 0.9:
@@ -343,8 +329,6 @@ class HistoryFile(Database):
         if size > self._max_bytes // ring.part:
             with self._transaction():
                 self._sql.execute(ring.delete, (rows // 10,))
-
-    # -- inside ----------------------------------------------------------------
 
     def _open(self) -> None:
         self._sql.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -420,16 +404,12 @@ class NodeLevels:
 
 @dataclass(frozen=True, slots=True)
 class ScoresPage:
-    """How close the nodes that report to one aggregator came to alarms, over time.
-
-    step_s : Seconds of a step, a multiple of 60. Its level is the highest of its minutes.
-    first_s : When the first step begins, Unix seconds, a multiple of `step_s`.
-    """
+    """How close the nodes that report to one aggregator came to alarms, over time."""
 
     aggregator: str
     group: str
-    step_s: int
-    first_s: int
+    step_s: int  # Seconds of a step, a multiple of 60. Its level is the highest of its minutes.
+    first_s: int  # when the first step begins, Unix seconds, a multiple of `step_s`
     nodes: list[NodeLevels]
     more: bool = False
 

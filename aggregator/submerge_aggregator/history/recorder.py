@@ -232,8 +232,6 @@ class HistoryRecorder:
         if self._thread is not None:
             self._thread.join(PATIENCE_S)
 
-    # -- the thread ------------------------------------------------------------
-
     def _stir(self) -> None:
         if self._thread is None:
             thread = threading.Thread(target=self._work, name="history", daemon=True)
@@ -317,8 +315,6 @@ class HistoryRecorder:
             reply.set_exception(HistoryUnavailable(f"the history cannot be read: {error}"))
         except Exception as error:  # it is for the one who asked; bugs are, too
             reply.set_exception(error)
-
-    # -- the file --------------------------------------------------------------
 
     def _opened(self) -> HistoryFile:
         """Return the file, open; another one where it is gone, or damaged."""

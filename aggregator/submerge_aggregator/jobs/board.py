@@ -149,8 +149,6 @@ class JobBoard:
         self._writing: dict[str, Future[None]] = {}
         self._thread: ThreadPoolExecutor | None = None
 
-    # -- what the driver of jobs says -----------------------------------------------
-
     def announce(self, job: Job, schema: bytes) -> None:
         """Keep the schema of a job that is about to be opened: answers are read with it."""
         self._schemas[job.id] = schema
@@ -195,8 +193,6 @@ class JobBoard:
         self._write(record)
         self._bound()
 
-    # -- what operators ask -----------------------------------------------------------
-
     def views(self, group: str | None = None) -> list[JobView]:
         """Return all jobs, or those of a group: those that run first, then the newest."""
         ended = sorted((each.view for each in self._ended.values()), key=_newest, reverse=True)
@@ -227,8 +223,6 @@ class JobBoard:
     def close(self) -> None:
         if self._thread is not None:
             self._thread.shutdown()
-
-    # -- files ---------------------------------------------------------------------------
 
     def _record(self, outcome: JobOutcome, opened: float, ended: float) -> JobRecord:
         schema = self._schemas.get(outcome.job.id, b"")

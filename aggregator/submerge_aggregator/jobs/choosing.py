@@ -35,13 +35,7 @@ KIND = "landmarks"
 
 
 class LandmarkChooser:
-    """Opens a root's jobs of kind `landmarks`. For the event loop.
-
-    jobs : Runs them.
-    board : Announces them.
-    ask : Lets the machine take an event, and answers a question (`Server.ask`).
-    clock : Returns now.
-    """
+    """Opens a root's jobs of kind `landmarks`. For the event loop; `ask` is `Server.ask`."""
 
     def __init__(
         self,

@@ -35,24 +35,18 @@ MOST_BYTES = HEAD + MOST_HEADER + MOST_PAYLOAD
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobRecord:
-    """How a job ended.
-
-    schema : The canonical text of its group's schema, for who reads the answer; empty if not known.
-    opened_s, ended_s : Unix seconds by the root's clock; `opened_s` is 0 where a root that
-        restarted ended it.
-    failure : Why there is no answer; empty where there is one.
-    stayed : Whose rows the answer is of.
-    declined : Who took no part, and why.
-    """
+    """How a job ended."""
 
     job: Job
+    # the canonical text of its group's schema, for who reads the answer; empty if not known
     schema: bytes
+    # Unix seconds by the root's clock; `opened_s` is 0 where a root that restarted ended it
     opened_s: float
     ended_s: float
-    failure: str
-    stayed: tuple[str, ...]
+    failure: str  # why there is no answer; empty where there is one
+    stayed: tuple[str, ...]  # whose rows the answer is of
     left: Mapping[str, Leaver]
-    declined: Mapping[str, str]
+    declined: Mapping[str, str]  # who took no part, and why
     rounds: int
     attempts: int
     answer: Arrays | None = None

@@ -336,8 +336,6 @@ class JobRuntime:
     def board(self) -> JobBoard:
         return self.effects.board
 
-    # -- for the server --------------------------------------------------------------
-
     def start(self, host: JobHost) -> None:
         """Begin, once the machine has started."""
         worker, stir = host.worker, self._stirred.set
@@ -369,8 +367,6 @@ class JobRuntime:
             settings = node.settings
             self._inbox.take_of_parent(data, settings.parent or "", settings.node)
 
-    # -- for operators ---------------------------------------------------------------
-
     async def open(self, job: Job) -> None:
         """Open a job; it is under way, and its record is on disk, when this returns."""
         if self._host is None:
@@ -392,8 +388,6 @@ class JobRuntime:
         self._orders.append(_Order(event, done))
         self._stirred.set()
         return await done
-
-    # -- the loop --------------------------------------------------------------------
 
     async def _run(self) -> None:
         if self._host is None or self._inbox is None:

@@ -25,10 +25,7 @@ SETTING = "alarms.apprise.urls_file"
 
 
 class SecretUrl:
-    """A URL of Apprise.
-
-    It is no dataclass, so that nothing encodes it field by field; it cannot be pickled.
-    """
+    """A URL of Apprise: no dataclass, so that nothing encodes its fields; it cannot be pickled."""
 
     __slots__ = ("_text", "line", "scheme")
 

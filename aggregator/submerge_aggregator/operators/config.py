@@ -38,9 +38,7 @@ class OperatorsConfig(Served, frozen=True, kw_only=True):
             )
 
     def check(self, *, has_certificate: bool, status: Endpoint | None) -> None:
-        """Refuse a section without a certificate to serve with, or on the port of the status
-        address.
-        """
+        """Refuse a section without a certificate to serve with, or on the status port."""
         if not self.insecure and self.cert is None and not has_certificate:
             raise refusal(
                 *("operators", "cert"),

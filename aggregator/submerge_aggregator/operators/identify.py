@@ -42,15 +42,12 @@ NOT_ACCEPTED = "the token is not accepted: it is wrong, revoked, or over"
 
 
 class Peer(NamedTuple):
-    """The other end of a connection.
+    """The other end of a connection."""
 
-    uid : of the user at the socket's other end; None over the network, or if it is unknown
-    address : of the machine; empty at the socket
-    certificate : what TLS has checked, as Python's `ssl` returns it; None without one
-    """
-
+    # of the user at the socket's other end; None over the network, or if it is unknown
     uid: int | None = None
-    address: str = ""
+    address: str = ""  # of the machine; empty at the socket
+    # what TLS has checked, as Python's `ssl` returns it; None without one
     certificate: Mapping[str, Any] | None = None
 
 

@@ -41,19 +41,15 @@ MOST_GROUPS = 64
 
 
 class Token(NamedTuple):
-    """What is kept of a token.
-
-    created, until : Unix seconds; until None: it does not end
-    digest : SHA-256 of its text, hexadecimal
-    groups : which it is for; empty: all
-    """
+    """What is kept of a token."""
 
     name: str
     scope: Scope
+    # Unix seconds; until None: it does not end
     created: float
     until: float | None
-    digest: str
-    groups: tuple[str, ...] = ()
+    digest: str  # SHA-256 of its text, hexadecimal
+    groups: tuple[str, ...] = ()  # which it is for; empty: all
 
     @property
     def line(self) -> str:
@@ -162,10 +158,7 @@ def _seconds(text: str) -> float:
 
 
 class KnownTokens:
-    """Tokens that are accepted; which come and go is recorded.
-
-    path : A file that is not there holds none.
-    """
+    """Tokens that are accepted; which come and go is recorded; no file at `path`: none."""
 
     def __init__(
         self, path: Path, record: Record, *, steady: Callable[[], float] = time.monotonic

@@ -36,16 +36,11 @@ DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class DirectionView:
-    """One direction of normal variation.
+    """One direction of normal variation."""
 
-    share : of all variation, kept and discarded
-    scored : whether nodes score with it; else it is a spare one
-    loadings : signed, by channel, in the order of the channels
-    """
-
-    share: float
-    scored: bool
-    loadings: list[float]
+    share: float  # of all variation, kept and discarded
+    scored: bool  # whether nodes score with it; else it is a spare one
+    loadings: list[float]  # signed, by channel, in the order of the channels
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,31 +41,24 @@ says otherwise."""
 
 @dataclass(frozen=True, slots=True)
 class FleetRow:
-    """A node, and the aggregators above it.
+    """A node, and the aggregators above it."""
 
-    under : Their names, from the one below the aggregator that is asked, with slashes between.
-    holds : Every state that holds, the worst first: `state` is the first of them.
-    nodes : Nodes below an aggregator that raise alarms; of a client 1, or 0.
-    certified_until_s : 0 without a certificate.
-    note : What is unusual about it, in words.
-    """
-
-    under: str
+    under: str  # their names, from the one below the aggregator that is asked, with slashes between
     node: str
     kind: str
     state: State
-    holds: list[State]
+    holds: list[State]  # every state that holds, the worst first: `state` is the first of them
     open: int
-    nodes: int
+    nodes: int  # nodes below an aggregator that raise alarms; of a client 1, or 0
     heard_s: float | None
     learnt: int
     withheld: int
     lost: int
     model: int
     software: str
-    certified_until_s: float
+    certified_until_s: float  # 0 without a certificate
     wanted: str
-    note: str
+    note: str  # what is unusual about it, in words
 
 
 def row_of(view: NodeView, under: str, at: float) -> FleetRow:
@@ -136,10 +129,7 @@ def _note(view: NodeView) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OneNode:
-    """A node.
-
-    row : As the fleet lists it; None where the aggregator that was asked does not know it.
-    """
+    """A node; `row` is as the fleet lists it, None where the asked aggregator knows no such."""
 
     group: str
     at: float
@@ -174,17 +164,13 @@ NOT_ASKED = "not asked: others took too long to reply"
 
 @dataclass(frozen=True, slots=True)
 class FleetTree:
-    """The nodes of a group.
-
-    silent : Aggregators that said nothing, a line each.
-    more : There are more than `MOST`.
-    """
+    """The nodes of a group."""
 
     group: str
     at: float
     rows: list[FleetRow] = field(default_factory=list)
-    silent: list[str] = field(default_factory=list)
-    more: bool = False
+    silent: list[str] = field(default_factory=list)  # aggregators that said nothing, a line each
+    more: bool = False  # there are more than `MOST`
 
 
 class Shared(Generic[K, V]):

@@ -100,15 +100,12 @@ PASSED_ON = re.compile(rb"(?!x-submerge-)x-.*|forwarded.*|via|cf-.*|cdn-.*|front
 
 @dataclass(frozen=True, slots=True)
 class PageIdentities:
-    """Who asks.
-
-    local : Whether only this machine can connect, and no proxy is configured that does so for
-        others.
-    """
+    """Who asks."""
 
     sessions: Sessions
     hosts: Hosts
     cookie: str
+    # whether only this machine can connect, and no proxy is configured that does so for others
     local: bool
 
     def __call__(self, peer: Peer, headers: Headers) -> Operator | Denial:
@@ -172,16 +169,13 @@ NO_PROOF = "an order comes with the proof of its session: load the page again"
 
 @dataclass(frozen=True, slots=True)
 class PageGate:
-    """The page and the admin API, for browsers.
-
-    secure : Whether browsers come by TLS.
-    """
+    """The page and the admin API, for browsers."""
 
     page: ASGIApp
     api: ASGIApp
     identify: PageIdentities
     log: OrderLog
-    secure: bool
+    secure: bool  # whether browsers come by TLS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Headers = scope["headers"]

@@ -197,10 +197,7 @@ class StaticFile(NamedTuple):
 
 
 class StaticFiles:
-    """All files of a folder, by their path below it.
-
-    What a request names is looked up among these, and opens no file.
-    """
+    """All files of a folder, by path: requests are looked up among these, and open no file."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._files: dict[str, StaticFile] = {}

@@ -68,18 +68,14 @@ DIGITS = 16
 
 
 class Session(NamedTuple):
-    """A person who has shown a token.
+    """A person who has shown a token."""
 
-    name, scope, groups : of the token; groups empty: all
-    until : when it ends, Unix seconds
-    number : tells it from others of the same token
-    """
-
+    # of the token; groups empty: all
     name: str
     scope: Scope
     groups: tuple[str, ...]
-    until: int
-    number: str
+    until: int  # when it ends, Unix seconds
+    number: str  # tells it from others of the same token
 
 
 class Sessions:

@@ -52,18 +52,14 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreTree:
-    """The levels of a group's nodes, the worst first.
-
-    first_s, step_s : As in `ScoresPage`.
-    silent : Aggregators that said nothing, a line each.
-    """
+    """The levels of a group's nodes, the worst first; times are as in `ScoresPage`."""
 
     group: str
     at: float
     first_s: int
     step_s: int
     nodes: list[ScoreRow]
-    silent: list[str]
+    silent: list[str]  # aggregators that said nothing, a line each
     more: bool
 
 

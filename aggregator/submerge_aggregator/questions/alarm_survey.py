@@ -144,9 +144,6 @@ def desired_state(node: AggregatorNode, now: Now, group: str, name: str) -> Desi
     )
 
 
-# -- inside ----------------------------------------------------------------------------
-
-
 def view_of(group: str, found: ReportedAlarm, desired: DesiredState | None) -> AlarmView:
     alarm = found.alarm
     verdicts = {} if desired is None else desired.accepted

@@ -53,46 +53,34 @@ less. It has to arrive within the time of a request, and a store reads it at eac
 
 @dataclass(frozen=True, slots=True)
 class HistoryView:
-    """A history that a root merges beside its rows.
-
-    counts_for : Rows that it counts for now, after its cap and the half-life.
-    most_rows : Its cap; None without one.
-    left : Share of its weight that the half-life leaves at its age, from 0 to 1.
-    first_s, last_s : Times of its first and last row, seconds since 1970; None where rows have no
-        times.
-    origin : Empty for files, else the fleet that it was saved from.
-    current : Of the schema that the group has now: others are kept, and in no model.
-    """
+    """A history that a root merges beside its rows."""
 
     group: str
     name: str
     rows: int
-    counts_for: float
-    most_rows: float | None
-    left: float
+    counts_for: float  # rows that it counts for now, after its cap and the half-life
+    most_rows: float | None  # its cap; None without one
+    left: float  # share of its weight that the half-life leaves at its age, from 0 to 1
+    # times of its first and last row, seconds since 1970; None where rows have no times
     first_s: float | None
     last_s: float | None
     machines: tuple[str, ...]
     files: tuple[str, ...]
     chunks: int
-    origin: str
+    origin: str  # empty for files, else the fleet that it was saved from
     pushed_s: float
-    current: bool
+    current: bool  # of the schema that the group has now: others are kept, and in no model
 
 
 @dataclass(frozen=True, slots=True)
 class PushedView:
-    """What a push has changed.
-
-    replaces : Names of the histories whose place it took.
-    half_life_s : Of the group; 0 if it does not forget.
-    """
+    """What a push has changed."""
 
     history: HistoryView
-    replaces: tuple[str, ...]
+    replaces: tuple[str, ...]  # names of the histories whose place it took
     learnt: int
     limits: bool
-    half_life_s: float
+    half_life_s: float  # of the group; 0 if it does not forget
 
 
 def histories(node: AggregatorNode, now: Now, group: str) -> list[HistoryView]:

@@ -136,9 +136,6 @@ def _is_only_banned(view: NodeView) -> bool:
     return view.banned and not (view.rows or view.sealed or view.quarantined)
 
 
-# -- inside ----------------------------------------------------------------------------
-
-
 def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
     """Return all nodes of a group that have rows, sealed sums, a ban or a quarantine."""
     ledger, (banned, quarantined) = node.ledger(group), node.excluded(group)
@@ -249,14 +246,11 @@ forgotten for another."""
 
 @dataclass(frozen=True, slots=True)
 class BanView:
-    """A node that is banned, or was.
-
-    banned : In every group of this aggregator.
-    on_its_way : Aggregators that report here, and have not confirmed the newest order yet.
-    """
+    """A node that is banned, or was."""
 
     node: str
-    banned: bool
+    banned: bool  # in every group of this aggregator
+    # aggregators that report here, and have not confirmed the newest order yet
     on_its_way: tuple[str, ...] = ()
 
 
@@ -342,32 +336,26 @@ def nodes_page(node: AggregatorNode, now: Now, question: Question) -> NodesPage:
 
 @dataclass(frozen=True, slots=True)
 class NodeDrillView:
-    """The drill of one node.
-
-    rows, tries, within : Rows at hand, tries of each fault, and rows in which it had to be found.
-    at_most_per_s : The promised rate of false alarms.
-    blind : Channels that it is blind for.
-    """
+    """The drill of one node."""
 
     node: str
     reported_by: str
     at: float
+    # rows at hand, tries of each fault, and rows in which it had to be found
     rows: int
     tries: int
     within: int
-    at_most_per_s: float
-    blind: int
+    at_most_per_s: float  # the promised rate of false alarms
+    blind: int  # channels that it is blind for
 
 
 @dataclass(frozen=True, slots=True)
 class DrillView:
-    """The drills of a group's nodes.
-
-    channels : As `submerge.drill.merged.in_units`: sizes in the unit of each channel.
-    """
+    """The drills of a group's nodes."""
 
     group: str
     nodes: list[NodeDrillView]
+    # as `submerge.drill.merged.in_units`: sizes in the unit of each channel
     channels: list[dict[str, Any]]
 
 

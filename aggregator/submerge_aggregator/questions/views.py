@@ -24,27 +24,21 @@ Age = Literal["current", "old"]
 
 @dataclass(frozen=True, slots=True)
 class ShownRank:
-    """The rank that nodes score a group with, by its model or an aggregator's configuration.
-
-    linear_rank : Of the readings, in a kernel group; None leaves it to `Subspaces`.
-    """
+    """The rank that nodes score a group with, by its model or an aggregator's configuration."""
 
     rank: int
+    # of the readings, in a kernel group; None leaves it to `Subspaces`
     linear_rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Which aggregator it is.
-
-    top : It has no parent.
-    settled : Its store belongs to a parent, or to a root: it may answer children.
-    """
+    """Which aggregator it is."""
 
     node: str
     incarnation: str
-    top: bool
-    settled: bool
+    top: bool  # it has no parent
+    settled: bool  # its store belongs to a parent, or to a root: it may answer children
     groups: tuple[str, ...]
     shown: dict[str, ShownRank]
 
@@ -248,20 +242,14 @@ class WatchView:
 
 @dataclass(frozen=True, slots=True)
 class GroupWatch:
-    """How a group is watched.
-
-    clients : Known here and below; those that raise no alarms are not in `watch`.
-    watch : None while no node reports an alarm status.
-    widened : Factor on the limits of the group, 1 or more.
-    waiting : What the group waits for, in words; "" once it has a model.
-    """
+    """How a group is watched."""
 
     group: str
-    clients: int
-    watch: WatchView | None
+    clients: int  # known here and below; those that raise no alarms are not in `watch`
+    watch: WatchView | None  # None while no node reports an alarm status
     left_out: tuple[LeftOutView, ...] = ()
-    widened: float = 1.0
-    waiting: str = ""
+    widened: float = 1.0  # factor on the limits of the group, 1 or more
+    waiting: str = ""  # what the group waits for, in words; "" once it has a model
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,8 +196,6 @@ class _CWriter:
             ]
         )
 
-    # -- parts of parts --------------------------------------------------------------
-
     def _defines(self, values: Mapping[str, object]) -> str:
         return "\n".join(f"#define {self.upper}{name} {each}" for name, each in values.items())
 

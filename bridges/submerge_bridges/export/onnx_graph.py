@@ -442,7 +442,8 @@ def _graph(recipe: Recipe, *, single: bool) -> Any:
     inputs += [value(name, *each) for name, each in state.items()]
     outputs = [value("status", TensorProto.INT64, ["n"])]
     outputs += [value(name, nodes.kind, ["n"]) for name in _numbers(recipe)]
-    outputs += [value(name, TensorProto.BOOL, ["n"]) for name in _flags(recipe)]
+    flags = [*(f"over_{kind}" for kind in recipe.alarm.kinds), "alarm"]
+    outputs += [value(name, TensorProto.BOOL, ["n"]) for name in flags]
     outputs.append(value("blame", TensorProto.INT64, ["n"]))
     outputs += [value(name, nodes.kind, ["n"]) for name in ("share", "deviation")]
     outputs += [value(f"next_{name}", *each) for name, each in state.items()]
@@ -456,10 +457,6 @@ def _numbers(recipe: Recipe) -> list[str]:
         *(f"passed_{kind}" for kind in recipe.limits),
         *(f"statistic_{kind}" for kind in recipe.alarm.kinds),
     ]
-
-
-def _flags(recipe: Recipe) -> list[str]:
-    return [*(f"over_{kind}" for kind in recipe.alarm.kinds), "alarm"]
 
 
 def _properties(recipe: Recipe, golden: GoldenRows) -> dict[str, str]:

@@ -55,21 +55,18 @@ class AlarmRecipe:
     A row is over where a statistic is above its limit. An alarm begins there, and ends at the last
     of `ends_after` rows in which no statistic was above its `calm` value. Rows that are refused
     change nothing.
-
-    limits, calm : Of the kinds that alarms are raised by, in their order; all finite.
-    provisional_rows : Rows in which such limits are exceeded about once, if they are provisional;
-        else 0.
-    weight : Of the newest distance, in `ewma`.
     """
 
     after: int = SOON.after
     of: int = SOON.of
     ends_after: int = LONGER * SOON.of
+    # of the kinds that alarms are raised by, in their order; all finite
     limits: Mapping[By, float] = field(default_factory=dict)
     calm: Mapping[By, float] = field(default_factory=dict)
+    # rows in which such limits are exceeded about once, if they are provisional; else 0
     provisional_rows: float = 0.0
     at_most: str = ""
-    weight: float = WEIGHT
+    weight: float = WEIGHT  # of the newest distance, in `ewma`
 
     @property
     def held(self) -> float:
@@ -149,7 +146,8 @@ class Recipe:
         if kind not in self.scores:
             known = ", ".join(self.scores)
             raise UsageError(f"expected a statistic of the model ({known}), got {kind}")
-        kinds = [each for each in self.alarm.kinds if each in _raised_by(kind)]
+        raised: By = "ewma" if kind == "distance" else kind
+        kinds = [each for each in self.alarm.kinds if each == raised]
         alarm = replace(
             self.alarm,
             limits={each: self.alarm.limits[each] for each in kinds},
@@ -182,11 +180,6 @@ class ExportWriter:
 MADE_BY = "submerge model export"
 
 HEAD = 1000
-
-
-def _raised_by(kind: By) -> tuple[By, ...]:
-    """Return the kinds of alarms that follow from a score."""
-    return ("ewma",) if kind == "distance" else (kind,)
 
 
 LONGEST = 60

@@ -292,8 +292,6 @@ class Group:
             # It is not known which of the kept rows the parent has.
             self.upward.changed = True
 
-    # -- children --------------------------------------------------------------
-
     def judge_report(self, report: Report, me: Incarnation, now: Now, *, top: bool) -> Answer:
         """Let the rows take a report; return the answer to it."""
         ledger, stamp = self.ledger, report.stamp
@@ -406,8 +404,6 @@ class Group:
             self._stirred = self._stirred or newest_version(ledger, now, own=own) > own
         return model if report.version < model.version else None
 
-    # -- above -----------------------------------------------------------------
-
     def report(self, node: str, me: Incarnation, now: Now) -> Report | None:
         """Return a report of all rows, under the next number; None if there is none to send."""
         ledger = self.ledger
@@ -442,8 +438,6 @@ class Group:
         )
         formed = upward.session.formed(report, self.plan.summaries)
         return self.plan.within_room(formed, ledger.schema)
-
-    # -- below -----------------------------------------------------------------
 
     def take_model(self, model: Model) -> bool:
         """Take a model that is newer; return whether to send it down."""

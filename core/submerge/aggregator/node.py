@@ -376,8 +376,6 @@ class AggregatorNode:
         keep = self._records.keep(identity, self._groups.values())
         return effects if keep is None else [keep, *effects]
 
-    # -- the store -------------------------------------------------------------
-
     def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
         self._boot = int(self.rng.integers(2**63))
         for name, plan in self._plans.items():
@@ -455,8 +453,6 @@ class AggregatorNode:
         """Let a group go over to a schema; see `Group.learn_schema`."""
         group.learn_schema(canonical, self.incarnation.created_ms / 1000, kept=kept)
 
-    # -- what comes in ---------------------------------------------------------
-
     def _receive(self, message: Message, shared: bool, now: Now, effects: list[Effect]) -> None:
         match message:
             case Join():
@@ -483,8 +479,6 @@ class AggregatorNode:
                     effects.append(Publish(message))
             case _:
                 effects.append(Note("ignored", {"message": type(message).__name__}))
-
-    # -- children --------------------------------------------------------------
 
     def _admit(self, join: Join, effects: list[Effect]) -> None:
         stamp, group = join.stamp, self._groups.get(join.stamp.group)
@@ -527,8 +521,6 @@ class AggregatorNode:
     def is_behind(self, newest: int, seq: int) -> bool:
         """Return whether the parent holds later reports than this store has sent (rule 4)."""
         return newest > seq
-
-    # -- questions and drills --------------------------------------------------
 
     def _inquire(
         self, what: Ask | Answered | Question | QuestionReply | ReplyTaken, now: Now
@@ -580,8 +572,6 @@ class AggregatorNode:
                 ours = Stamp(self.settings.node, stamp.group, self.incarnation, seq)
                 effects.append(Send(parent, report._replace(stamp=ours)))
         return effects
-
-    # -- what is due -----------------------------------------------------------
 
     def _advance(self, now: Now, effects: list[Effect]) -> None:
         tidies = self._tidy_at <= now.steady

@@ -84,8 +84,6 @@ class Upward:
         # An older answer may arrive later.
         self.root, self.durable = answer.root, max(self.durable, answer.durable)
 
-    # -- what the root holds of a child ------------------------------------------
-
     def mark(self, child: Child, seq: int) -> None:
         """Note that the next report is the first with a child's `seq`."""
         marks = self._marks.setdefault(child, [])

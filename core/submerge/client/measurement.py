@@ -91,17 +91,14 @@ class MeasuringMemory:
         whole = self._engine.whole_scatter
         if whole is not None:
             none = self._room[:0]
-            whole = _faded(replace(whole, schema=self._fingerprint), factor)
+            whole = replace(whole, schema=self._fingerprint)
+            whole = whole.faded(factor) if whole.weight * factor > FAINT else whole
             return MeasuredRows(whole, none[:, :-1], none[:, -1], self._schema)
         if not self._n:
             return None
         room = self._room[: self._n].copy()
         weights = np.maximum(room[:, -1] * factor, FAINT)
         return MeasuredRows(None, room[:, :-1], weights, self._schema)
-
-
-def _faded(whole: WholeScatter, factor: float) -> WholeScatter:
-    return whole.faded(factor) if whole.weight * factor > FAINT else whole
 
 
 def successors_report(

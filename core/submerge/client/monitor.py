@@ -255,8 +255,6 @@ class NodeMonitor:
                 self._reference = None
         return True
 
-    # -- rows ----------------------------------------------------------------------
-
     def filled(self, rows: Array, model: Model) -> Array:
         """Return rows (n, channels), scaled, with the most likely value in each gap."""
         reference, own = self._reference_for(model)

@@ -268,8 +268,6 @@ class ClientNode:
         self._advance(now, effects)
         return effects
 
-    # -- incarnations -----------------------------------------------------------------
-
     def _start(self, kept: Records, now: Now, effects: list[Effect]) -> None:
         self.finals.load(kept, effects)
         self._ingest.load(kept.get(MONITOR))
@@ -302,8 +300,6 @@ class ClientNode:
         last = self.current.checkpoint(self._report(now), now)
         self.finals.close(self.current, last, why, effects)
         self._begin(now, lost=self.finals.past.lost, floor=floor)
-
-    # -- what comes in ---------------------------------------------------------
 
     def _receive(self, message: Message, now: Now, effects: list[Effect]) -> None:
         match message:
@@ -417,8 +413,6 @@ class ClientNode:
             case _:
                 effects.append(refusal_note("report", answer))
 
-    # -- alarms ----------------------------------------------------------------
-
     def _publish_alarms(self, before: tuple[Alarm, ...], now: Now, effects: list[Effect]) -> None:
         """Keep alarms that began, ended or got a verdict, and only then report them."""
         alarms = self._ingest.alarms
@@ -436,8 +430,6 @@ class ClientNode:
             self._publish_alarms(before, now, effects)
             self._news.alarms = True
             self._session.soon(now.steady)
-
-    # -- what is due -----------------------------------------------------------
 
     def _advance(self, now: Now, effects: list[Effect]) -> None:
         self.finals.send(now, self._rng, effects, self._session, self._summaries)

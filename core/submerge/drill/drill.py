@@ -220,8 +220,6 @@ class Drill:
             rest = math.inf if expected is None else float(expected[channel])
         return min(max(0.0, 1 - rest / float(self.deviations[channel]) ** 2), 1.0)
 
-    # -- inside ------------------------------------------------------------------------
-
     def _slices(self, channel: int) -> Iterator[ChannelAnswer | None]:
         """Try one kind of fault after the other; the last that is yielded is the answer."""
         deviation, r2 = float(self.deviations[channel]), self.r2(channel)

@@ -10,15 +10,7 @@ import numpy as np
 
 from submerge._linalg import Array, Storage
 from submerge.errors import UsageError
-from submerge.features import forms, sparse, weights
-from submerge.features.checks import (
-    MOST_FEATURES,
-    check_even,
-    check_kernel,
-    check_seed,
-    count,
-    is_number,
-)
+from submerge.features import checks, forms, sparse, weights
 from submerge.features.feature_map import OfKernel, kept
 from submerge.features.forms import MOST_BYTES, ProductForm
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern
@@ -63,13 +55,13 @@ class RandomFourier(OfKernel):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_kernel(self.kernel, Gaussian, Laplace, Matern, of="Fourier features")
-        count(self, "features", 2, MOST_FEATURES)
+        checks.check_kernel(self.kernel, Gaussian, Laplace, Matern, of="Fourier features")
+        checks.count(self, "features", 2, checks.MOST_FEATURES)
         if self.kind not in get_args(Kind):
             raise UsageError(f"kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
         if self._paired:
-            check_even(self.features, self.kind)
-        check_seed(self)
+            checks.check_even(self.features, self.kind)
+        checks.check_seed(self)
 
     def dim(self, channels: int) -> int:
         self._check_channels(channels)
@@ -174,7 +166,7 @@ def features_for(share: float, eps: float, *, failure: float = 0.1) -> int:
     788
     """
     for name, value in (("share", share), ("eps", eps), ("failure", failure)):
-        if not is_number(value) or not 0 < value < 1:
+        if not checks.is_number(value) or not 0 < value < 1:
             raise UsageError(f"{name} must be above 0 and below 1, got {value!r}")
     enough = 8 / 3 / share * math.log(16 / share / failure) / eps**2
     return 2 * math.ceil(enough / 2)

@@ -79,20 +79,15 @@ class FoundAlarm:
 
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
-    """Rows of one machine or file that were judged together, from the file's row `first` on.
+    """Rows of one machine or file that were judged together, from the file's row `first` on."""
 
-    block : Says of all rows why they have no score, and has the m others.
-    over : The statistics that alarms are raised by (k of m rows), over their limits; (m,) each.
-    alarmed : (m,), rows of an open alarm; None where no alarms are raised.
-    times : (m,), seconds since 1970, or None.
-    """
-
-    block: Block
+    block: Block  # says of all rows why they have no score, and has the m others
     scores: RowScores
     first: int = 1
+    # the statistics that alarms are raised by (k of m rows), over their limits; (m,) each
     over: Mapping[By, Array] = field(default_factory=dict)
-    alarmed: Mask | None = None
-    times: Array | None = None
+    alarmed: Mask | None = None  # (m,), rows of an open alarm; None where no alarms are raised
+    times: Array | None = None  # (m,), seconds since 1970, or None
 
     @cached_property
     def filled(self) -> npt.NDArray[np.intp]:

@@ -33,18 +33,14 @@ EXCLUDED, LABELLED = "excluded", "labelled as faults"
 
 
 class LearntCells(NamedTuple):
-    """What came of a part of a history.
+    """What came of a part of a history."""
 
-    cells : In the order of rows.
-    rows, gaps, left_out : As in `CellLearner`.
-    spans : Rows in each span of time that is not learnt.
-    """
-
-    cells: Mapping[Cell, CellSummary]
+    cells: Mapping[Cell, CellSummary]  # in the order of rows
+    # as in `CellLearner`
     rows: int
     gaps: int
     left_out: Counter[str]
-    spans: Sequence[int]
+    spans: Sequence[int]  # rows in each span of time that is not learnt
 
 
 @dataclass

@@ -79,21 +79,15 @@ class HistorySpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folds:
-    """What the first pass has come to.
+    """What the first pass has come to."""
 
-    schema : With center and scale.
-    moments : Of the channels in their units.
-    cells : Those that are learnt, scaled.
-    deviant : Those that are left out, as spans.
-    known : What fills gaps of each machine, in units of the channels; empty where there were none.
-    """
-
-    schema: Schema
-    moments: Moments
-    cells: Mapping[Cell, CellSummary]
-    deviant: tuple[HistorySpan, ...]
+    schema: Schema  # with center and scale
+    moments: Moments  # of the channels in their units
+    cells: Mapping[Cell, CellSummary]  # those that are learnt, scaled
+    deviant: tuple[HistorySpan, ...]  # those that are left out, as spans
     fold_of: Mapping[Cell, int]
     rank: int
+    # what fills gaps of each machine, in units of the channels; empty where there were none
     known: Mapping[int, Estimate]
 
     @property
@@ -404,20 +398,15 @@ def _likelihoods(
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Judges rows by models that had not learnt them.
-
-    fold_of : Rows of other cells are left out.
-    others : For each fold, all that is learnt but it.
-    owns : By machine and fold, how a machine's rows of the others vary; by fold -1 of all.
-    block_s : Length of the blocks whose maxima are counted.
-    """
+    """Judges rows by models that had not learnt them."""
 
     schema: Schema
     rank: int
-    fold_of: Mapping[Cell, int]
-    others: tuple[WholeScatter, ...]
+    fold_of: Mapping[Cell, int]  # rows of other cells are left out
+    others: tuple[WholeScatter, ...]  # for each fold, all that is learnt but it
     laid: LaidOut
-    block_s: float = 0.0
+    block_s: float = 0.0  # length of the blocks whose maxima are counted
+    # by machine and fold, how a machine's rows of the others vary; by fold -1 of all
     owns: Mapping[tuple[int, int], OwnScatter] = field(default_factory=dict)
     _models: dict[int, Model] = field(default_factory=dict)
 

@@ -16,24 +16,18 @@ from submerge.judge.decision import Mask
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """Rows of one machine, in the order of time.
+    """Rows of one machine, in the order of time."""
 
-    machine : Which machine they are of. Rows of one machine come together, and one machine after
-        another.
-    rows : (n, channels). In their units; NaN is a gap.
-    times : (n,) or None. Seconds since 1970, never falling; None if nothing says when they were.
-    file : Where they are from, for people.
-    first : The number of the first of them in its file, from 1.
-    numbers : (n,) or None. The number of each, where they do not follow one another in their file.
-    texts : (n, columns) or None. What comes along with them.
-    """
-
+    # Which machine they are of. Rows of one machine come together, and one machine after another.
     machine: str
-    rows: Array
+    rows: Array  # (n, channels). In their units; NaN is a gap.
+    # (n,) or None. Seconds since 1970, never falling; None if nothing says when they were.
     times: Array | None
-    file: str = ""
-    first: int = 1
+    file: str = ""  # where they are from, for people
+    first: int = 1  # the number of the first of them in its file, from 1
+    # (n,) or None. The number of each, where they do not follow one another in their file.
     numbers: npt.NDArray[np.int64] | None = None
+    # (n, columns) or None. What comes along with them.
     texts: npt.NDArray[np.object_] | None = None
 
     def number(self, row: int) -> int:
@@ -53,11 +47,9 @@ class Recorded:
 
 
 class TimeSpan(NamedTuple):
-    """A span of time; both ends belong to it.
+    """A span of time; both ends belong to it."""
 
-    first, last : seconds since 1970; infinite where an end is open
-    """
-
+    # seconds since 1970; infinite where an end is open
     first: float = -np.inf
     last: float = np.inf
 
@@ -67,12 +59,10 @@ class TimeSpan(NamedTuple):
 
 @dataclass
 class LeftOut:
-    """Takes the rows of some spans out of a history, and counts them.
-
-    counts : (spans,) of int. Rows in each; a row in several counts in the first.
-    """
+    """Takes the rows of some spans out of a history, and counts them."""
 
     spans: Sequence[TimeSpan] = ()
+    # (spans,) of int. Rows in each; a row in several counts in the first.
     counts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:

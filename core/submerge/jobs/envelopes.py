@@ -27,27 +27,19 @@ MOST_WHY = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobAsk:
-    """What a parent asks in a turn.
-
-    turn : Rises with everything that the root asks; 0 opens the job.
-    within_s : How long the receiver may take.
-    place : Who takes part of those that the receiver is, or has below; None while the job opens.
-    phase, arrays : Of the kind's round; `OPENING` and `ENDED` are the machine's, and the latter has
-        the answer.
-    attempt : A participant forgets what it knew of another.
-    round : Of the attempt, from 0.
-    failure : Why a job that is over has no answer.
-    """
+    """What a parent asks in a turn."""
 
     job: Job
-    turn: int
-    within_s: float
+    turn: int  # rises with everything that the root asks; 0 opens the job
+    within_s: float  # how long the receiver may take
+    # who takes part of those that the receiver is, or has below; None while the job opens
     place: Place | None
+    # of the kind's round; `OPENING` and `ENDED` are the machine's, and the latter has the answer
     phase: str
     arrays: Arrays
-    attempt: int = 0
-    round: int = 0
-    failure: str = ""
+    attempt: int = 0  # a participant forgets what it knew of another
+    round: int = 0  # of the attempt, from 0
+    failure: str = ""  # why a job that is over has no answer
 
     @property
     def down(self) -> PhaseDown:
@@ -86,16 +78,12 @@ class JobAsk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobShare:
-    """What a child contributes to a turn, for itself or for all below it.
+    """What a child contributes to a turn, for itself or for all below it."""
 
-    place : Whose contributions it holds; None if it holds none.
-    left : Participants, or nodes that were asked, that it does not hold, and why.
-    arrays : The kind's contribution; empty while a job opens, and where none is held.
-    """
-
-    place: Place | None
+    place: Place | None  # whose contributions it holds; None if it holds none
+    # participants, or nodes that were asked, that it does not hold, and why
     left: Mapping[str, str]
-    arrays: Arrays
+    arrays: Arrays  # the kind's contribution; empty while a job opens, and where none is held
 
     def pack(self) -> bytes:
         left = {name: why[:MOST_WHY] for name, why in self.left.items()}

@@ -129,34 +129,25 @@ def _plain(settings: Settings) -> bool:
 
 
 class Leaver(NamedTuple):
-    """A participant that did not stay.
+    """A participant that did not stay."""
 
-    why : "silent", "restarted", or what it, or its parent, said
-    rounds : rounds of the answer that it counts in; 0 in an exact job
-    """
-
-    why: str
-    rounds: int
+    why: str  # "silent", "restarted", or what it, or its parent, said
+    rounds: int  # rounds of the answer that it counts in; 0 in an exact job
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobOutcome:
-    """How a job ended.
-
-    answer : None if it failed; then `failure` says why.
-    opened : All participants: who answered when it opened.
-    stayed : Whose points the answer is of: participants that contributed to every round of it.
-    left : The other participants, by name.
-    declined : Nodes that were asked and took no part, and why: they never were participants.
-    rounds, attempts : Rounds of the answer, and how often the job began.
-    """
+    """How a job ended."""
 
     job: Job
-    answer: Arrays | None
+    answer: Arrays | None  # None if it failed; then `failure` says why
     failure: str
-    opened: Roster
+    opened: Roster  # all participants: who answered when it opened
+    # whose points the answer is of: participants that contributed to every round of it
     stayed: Roster
-    left: Mapping[str, Leaver]
+    left: Mapping[str, Leaver]  # the other participants, by name
+    # nodes that were asked and took no part, and why: they never were participants
     declined: Mapping[str, str]
+    # rounds of the answer, and how often the job began
     rounds: int
     attempts: int

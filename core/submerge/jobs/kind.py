@@ -41,14 +41,10 @@ from submerge.jobs.roster import MOST_MEMBERS
 
 
 class PhaseDown(NamedTuple):
-    """What a round begins with.
+    """What a round begins with."""
 
-    phase : which of the kind's forms the round has
-    arrays : for every participant, the same for all
-    """
-
-    phase: str
-    arrays: Arrays
+    phase: str  # which of the kind's forms the round has
+    arrays: Arrays  # for every participant, the same for all
 
 
 class JobAnswer(NamedTuple):
@@ -78,9 +74,7 @@ class JobKind(Protocol):
         """Return what settles a scale for all, none negative; None if the round settles none."""
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
-        """Return the next round, or the answer, from all contributions; UsageError if there is
-        none.
-        """
+        """Return the next round, or the answer, from all contributions; UsageError if none."""
 
     def check_down(self, down: PhaseDown) -> None:
         """Raise `PeerError` if no root of this version sends that."""
@@ -101,27 +95,20 @@ as variances are; or anything else, such as counts."""
 
 
 class JobSetting(NamedTuple):
-    """A setting of a kind of job, for people.
+    """A setting of a kind of job, for people."""
 
-    name, form : as in `Job.settings`
-    meaning : in a line
-    default : in words; empty if the setting is needed
-    """
-
+    # as in `Job.settings`
     name: str
     form: SettingForm
-    meaning: str
-    default: str = ""
+    meaning: str  # in a line
+    default: str = ""  # in words; empty if the setting is needed
 
 
 class AnswerArray(NamedTuple):
-    """An array of a kind's answer, for people.
-
-    meaning : in a line
-    """
+    """An array of a kind's answer, for people."""
 
     name: str
-    meaning: str
+    meaning: str  # in a line
     form: AnswerForm = "plain"
 
 

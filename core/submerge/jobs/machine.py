@@ -20,68 +20,47 @@ PARCEL = 16
 
 
 class JobPiece(NamedTuple):
-    """One piece of a payload.
+    """One piece of a payload."""
 
-    stamp : the child that it is from, or for; the *sender's* incarnation; seq is the turn
-    job : the job's id
-    up : from the child; otherwise for it
-    parcel : the payload's name
-    weight : clients whose contributions a share holds; 0 in an ask
-    number, total : which piece, from 0, of how many
-    data : its bytes
-    """
-
-    stamp: Stamp
-    job: str
-    up: bool
-    parcel: bytes
-    weight: int
+    stamp: Stamp  # the child that it is from, or for; the *sender's* incarnation; seq is the turn
+    job: str  # the job's id
+    up: bool  # from the child; otherwise for it
+    parcel: bytes  # the payload's name
+    weight: int  # clients whose contributions a share holds; 0 in an ask
+    # which piece, from 0, of how many
     number: int
     total: int
-    data: bytes
+    data: bytes  # its bytes
 
 
 class JobPieceTaken(NamedTuple):
-    """Which pieces of a payload have arrived.
+    """Which pieces of a payload have arrived."""
 
-    stamp : the child's name; the incarnation of *who took it*; seq is the turn
-    up : of the pieces that were taken
-    have : a bit a piece, the lowest first
-    over : the receiver wants no more of this job: it is over, or it takes no part
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the child's name; the incarnation of *who took it*; seq is the turn
     job: str
-    up: bool
+    up: bool  # of the pieces that were taken
     parcel: bytes
-    have: bytes
-    over: bool = False
+    have: bytes  # a bit a piece, the lowest first
+    over: bool = False  # the receiver wants no more of this job: it is over, or it takes no part
 
 
 JobMessage = JobPiece | JobPieceTaken
 
 
 class JobTimes(NamedTuple):
-    """When a role sends again.
+    """When a role sends again."""
 
-    patience_s : how long an acknowledgement may take
-    cap_s : the longest time between two tries
-    """
-
-    patience_s: float = 5.0
-    cap_s: float = 15.0
+    patience_s: float = 5.0  # how long an acknowledgement may take
+    cap_s: float = 15.0  # the longest time between two tries
 
 
 class ChildrenKnown(NamedTuple):
-    """Who is below now: all of them are asked when a job opens.
-
-    clients : those whose certificate, or configuration, says that they are no aggregators
-    group : whose jobs they are asked in; empty: in those of all groups
-    """
+    """Who is below now: all of them are asked when a job opens."""
 
     names: frozenset[str]
+    # those whose certificate, or configuration, says that they are no aggregators
     clients: frozenset[str] = frozenset()
-    group: str = ""
+    group: str = ""  # whose jobs they are asked in; empty: in those of all groups
 
 
 class KnownChildren:
@@ -99,15 +78,11 @@ class KnownChildren:
 
 
 class JobHeard(NamedTuple):
-    """A message of a job arrived.
-
-    sender : name of the node that sent it, as its certificate says
-    from_parent : it is the one that this node reports to: no other may open a job here
-    """
+    """A message of a job arrived."""
 
     message: JobMessage
-    sender: str
-    from_parent: bool
+    sender: str  # name of the node that sent it, as its certificate says
+    from_parent: bool  # it is the one that this node reports to: no other may open a job here
 
 
 class OpenJob(NamedTuple):
@@ -133,18 +108,14 @@ class SendJob(NamedTuple):
 
 
 class JobProgress(NamedTuple):
-    """A round has begun, for people.
-
-    phase : what the round is for; "open" while participants are asked
-    round, attempt : from 1; 0 while the job opens
-    members : participants
-    """
+    """A round has begun, for people."""
 
     job: str
-    phase: str
+    phase: str  # what the round is for; "open" while participants are asked
+    # from 1; 0 while the job opens
     round: int
     attempt: int
-    members: int
+    members: int  # participants
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -96,8 +96,6 @@ class JobMember:
                 self._take_piece(piece, sender, now, effects)
             case JobHeard(JobPieceTaken() as taken, _, _) if taken.up:
                 self._take_taken(taken, now, effects)
-            case _:
-                pass
         for name, part in list(self._parts.items()):
             if part.link.expires_at <= now.steady:
                 del self._parts[name]

@@ -72,8 +72,6 @@ class JobRelay:
                     effects.append(not_from_parent(piece.job, sender))
             case JobHeard(JobPieceTaken() as taken, sender, from_parent):
                 self._take_taken(taken, sender, now, effects, from_parent=from_parent)
-            case _:
-                pass
         for name in list(self._relayed):
             self._advance(name, now, effects)
         return effects

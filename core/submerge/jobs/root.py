@@ -101,8 +101,6 @@ class JobRoot:
                 self._take_share(piece, sender, effects)
             case JobHeard(JobPieceTaken() as taken, sender, False) if not taken.up:
                 self._take_taken(taken, sender, now, effects)
-            case _:
-                pass
         for running in list(self._running.values()):
             self._advance(running, now, effects)
         for name, ending in list(self._ending.items()):
@@ -128,8 +126,6 @@ class JobRoot:
         known = self._children.of(ask.job.group)
         return ShareCollection(ask, known, kind, self.incarnation, self._times, now)
 
-    # -- what comes in ---------------------------------------------------------------
-
     def _take_share(self, piece: JobPiece, sender: str, effects: list[JobEffect]) -> None:
         if piece.stamp.node != sender:
             effects.append(Note("job message ignored", {"job": piece.job, "sender": sender}))
@@ -147,8 +143,6 @@ class JobRoot:
         collection = self._ending.get(taken.job) if running is None else running.collection
         if collection is not None and taken.stamp.node == sender:
             effects += collection.take_taken(sender, taken, now, self._rng)
-
-    # -- rounds ----------------------------------------------------------------------
 
     def _advance(self, running: RunningJob, now: Now, effects: list[JobEffect]) -> None:
         """Close what is complete or over its time, and send what is due."""

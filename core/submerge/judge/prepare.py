@@ -27,13 +27,10 @@ from submerge.stats.block_maxima import HOUR_S
 
 
 class RowTime(NamedTuple):
-    """The time that some rows stand for.
+    """The time that some rows stand for."""
 
-    period_s : of each row; 0 goes by the clock
-    since_s : seconds since the rows before, by the clock; 0 for the first rows of a process
-    """
-
-    period_s: float = 0.0
+    period_s: float = 0.0  # of each row; 0 goes by the clock
+    # seconds since the rows before, by the clock; 0 for the first rows of a process
     since_s: float = 0.0
 
     def elapsed_s(self, rows: int) -> float:

@@ -47,12 +47,9 @@ LEAST_NOISE = 1e-10
 class Factors:
     """The noise of each channel, and the loadings of the common factors.
 
-    Attributes
-    ----------
-    noise : (dim,)
-        Variances Psi, all positive.
-    loadings : (dim, k) or None
-        L; None stands for U S / sqrt(weight), of all directions of the summary that it goes with.
+    noise : (dim,). Variances Psi, all positive.
+    loadings : (dim, k). L; None stands for U S / sqrt(weight), of all directions of the summary
+        that it goes with.
     """
 
     noise: Array

@@ -104,19 +104,9 @@ def merge_whole(*parts: Subspace | WholeScatter, center: Center = "fleet") -> Wh
     A part that is a `Subspace` counts with the directions that it has; its `spectral_bound` is
     added as in `merge`.
 
-    Parameters
-    ----------
-    *parts : Subspace or WholeScatter
-        As in `merge`. A single one that is a scatter already is returned as it is.
-    center : {"fleet", "own"}
-        As in `merge`.
+    Parameters and errors are as in `merge`. A single part that is a scatter already is returned as
+    it is.
 
-    Raises
-    ------
-    SchemaMismatch
-
-    Notes
-    -----
     As `scatter_sum`: O(dim^2) for a part that is a scatter, and O(dim^2 k) for a subspace.
     Rounding is EPS times the largest eigenvalue: directions whose sigma is below 1e-8 of the
     largest are lost in it, which the bounds do not count, as in `SAPCA`'s exact memory.

@@ -25,18 +25,8 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt, UsageError, whole
 from submerge.features.sparse import is_sparse
-from submerge.pca import sparse_rows
+from submerge.pca import budget, sparse_rows
 from submerge.pca.block import Blend, Totals
-from submerge.pca.budget import (
-    DEFAULT_MEMORY,
-    Exact,
-    exact_bytes,
-    gapped_bytes,
-    is_exact,
-    low_rank_bytes,
-    rows_at_once,
-    rows_with_gaps,
-)
 from submerge.pca.expectation import Guesses
 from submerge.pca.low_rank import LowRank
 from submerge.pca.projections import Projections, column_names, schema_of
@@ -115,8 +105,8 @@ class SAPCA(Projections):
         forgetting_factor: float = 1.0,
         center: bool | None = None,
         block_size: int | None = None,
-        exact: Exact = "auto",
-        memory: int = DEFAULT_MEMORY,
+        exact: budget.Exact = "auto",
+        memory: int = budget.DEFAULT_MEMORY,
         dtype: npt.DTypeLike = np.float64,
         schema: Schema | None = None,
     ) -> None:
@@ -273,8 +263,12 @@ class SAPCA(Projections):
         dim, most = self._schema.dim, self._at_once
         if isinstance(self._memory, Scatter):
             gaps = self._memory.gapped
-            return gapped_bytes(dim, self.patience, most) if gaps else exact_bytes(dim, most)
-        return low_rank_bytes(dim, self._kept, self.block_size)
+            return (
+                budget.gapped_bytes(dim, self.patience, most)
+                if gaps
+                else budget.exact_bytes(dim, most)
+            )
+        return budget.low_rank_bytes(dim, self._kept, self.block_size)
 
     def _open(self, schema: Schema, *, exact: bool | None = None) -> LowRank | Scatter:
         """Choose the memory, once the dimension is known; `exact` is what a saved engine chose."""
@@ -287,14 +281,14 @@ class SAPCA(Projections):
         self._at_once, restored = self.block_size, exact is not None
         if exact is None:
             kept, adaptive = self._kept, self.rule.adaptive
-            fits = is_exact(dim, kept, self.block_size, self.memory, adaptive=adaptive)
+            fits = budget.is_exact(dim, kept, self.block_size, self.memory, adaptive=adaptive)
             exact = fits and self.exact == "auto"
         free = not (self._sized or self.rule.adaptive)
         if exact:
             if free:
-                self._at_once = rows_at_once(dim, self.block_size, self.memory)
+                self._at_once = budget.rows_at_once(dim, self.block_size, self.memory)
             self._memory = Scatter(dim, self.block_size, self.dtype, center=self.center)
-            self.patience = rows_with_gaps(dim, self.block_size, self.memory)
+            self.patience = budget.rows_with_gaps(dim, self.block_size, self.memory)
         else:
             if free or not restored:
                 asked = None if free else self.block_size

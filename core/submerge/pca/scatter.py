@@ -19,22 +19,8 @@ from submerge._linalg import (
     Directions,
     Storage,
 )
-from submerge.pca import sparse_rows
+from submerge.pca import expectation, sparse_rows
 from submerge.pca.block import Blend, Digest, Totals
-from submerge.pca.expectation import (
-    LEARN,
-    LOOK,
-    TINY,
-    Estimate,
-    GappedRows,
-    Guesses,
-    Mask,
-    RareRows,
-    complete_rows,
-    estimate,
-    known_by,
-    rounds_for,
-)
 from submerge.pca.whole_scatter import WholeScatter
 
 
@@ -54,9 +40,9 @@ class Scatter:
         self.center, self.lacking = center, dict[bytes, WholeScatter]()
         self.room: Storage = np.empty((block_size, dim), dtype)
         self._product: Storage = np.empty((dim, dim), dtype)
-        self.gaps: Mask | None = None
+        self.gaps: expectation.Mask | None = None
         self.gapped = False
-        self.prior: Estimate | None = None
+        self.prior: expectation.Estimate | None = None
         self._sparse: tuple[Any, Array] | None = None
 
     @property
@@ -81,14 +67,14 @@ class Scatter:
         """Make sparse rows the next block, in place of the room; the mean is that of the past."""
         self._sparse = rows, mean
 
-    def mark(self, gaps: Guesses, *, at: int, came: bool) -> None:
+    def mark(self, gaps: expectation.Guesses, *, at: int, came: bool) -> None:
         """Note which values were guessed in rows from `at` on; `came`: no channel is missing."""
         if self.gaps is None and not gaps.mask.any():
             return
         if self.gaps is None:
             self.gaps, self.gapped = np.zeros(self.room.shape, dtype=bool), True
         self.gaps[at : at + len(gaps.mask)] = gaps.mask
-        self.prior = None if came or gaps.model is None else known_by(gaps.model)
+        self.prior = None if came or gaps.model is None else expectation.known_by(gaps.model)
 
     def restore(self, total: Array, *, wide: bool) -> None:
         """Replace the memory by a saved one; `wide` if its waiting rows are float64."""
@@ -101,7 +87,7 @@ class Scatter:
         """Weigh the past by `factor`."""
         self.total *= factor
         faded = {key: part.faded(factor) for key, part in self.lacking.items()}
-        self.lacking = {key: part for key, part in faded.items() if part.weight > TINY}
+        self.lacking = {key: part for key, part in faded.items() if part.weight > expectation.TINY}
 
     def directions(self, k: int) -> Directions:
         """Decompose the past alone."""
@@ -116,8 +102,8 @@ class Scatter:
         """Summarise past and block, if there is one, without changing either."""
         if self.is_expected:
             group = self._sorted(schema, past, blend)
-            rounds = rounds_for(group, LOOK)
-            return estimate([group], prior=self.prior, rounds=rounds)[1][0]
+            rounds = expectation.rounds_for(group, expectation.LOOK)
+            return expectation.estimate([group], prior=self.prior, rounds=rounds)[1][0]
         if blend is None:
             return WholeScatter(schema, self.total.copy(), *past)
         total, drift, energies = self._with_block(blend)
@@ -128,11 +114,11 @@ class Scatter:
         """Make past and a block with gaps the new past; return its totals."""
         group = self._sorted(schema, past, blend)
         if len(group.rare):
-            rounds = rounds_for(group, LEARN)
-            known = estimate([group], prior=self.prior, rounds=rounds)[0][0]
+            rounds = expectation.rounds_for(group, expectation.LEARN)
+            known = expectation.estimate([group], prior=self.prior, rounds=rounds)[0][0]
             group = group.without_rare(known)
         sums = dict(group.bounded.sums)
-        self.gaps, held = None, sums.pop(complete_rows(len(self.total)), None)
+        self.gaps, held = None, sums.pop(expectation.complete_rows(len(self.total)), None)
         self.lacking = sums
         if held is None:
             return past
@@ -141,14 +127,14 @@ class Scatter:
             held.mean, held.weight, held.energy, held.spectral_bound, held.channel_energies
         )
 
-    def _sorted(self, schema: str, past: Totals, blend: Blend | None) -> GappedRows:
+    def _sorted(self, schema: str, past: Totals, blend: Blend | None) -> expectation.GappedRows:
         """Return past and block by what rows lack, and rows with rare gaps."""
         dim = len(self.total)
         none = WholeScatter(schema, self.total.copy(), *past)
-        sums = ({complete_rows(dim): none} if past.weight else {}) | self.lacking
+        sums = ({expectation.complete_rows(dim): none} if past.weight else {}) | self.lacking
         if blend is not None:
             sums = {key: part.faded(blend.past) for key, part in sums.items()}
-        group = GappedRows(sums, RareRows.none(dim), schema, self.center)
+        group = expectation.GappedRows(sums, expectation.RareRows.none(dim), schema, self.center)
         if blend is None:
             return group
         n, weights = len(blend.ages.roots), blend.ages.weights
@@ -196,7 +182,7 @@ class Scatter:
             return drift, np.matmul(block.T, block, out=out)
         with np.errstate(over="ignore", invalid="ignore"):
             product: Storage = np.matmul(block.T, block, out=out)
-        if not LEAST_SINGLE < _trace(product) < MOST_SINGLE:
+        if not LEAST_SINGLE < product.diagonal().sum(dtype=np.float64) < MOST_SINGLE:
             wide = block.astype(np.float64)
             product = wide.T @ wide
         return drift, product
@@ -229,7 +215,3 @@ def _subtract(rows: Storage, mean: Array, *, out: Storage) -> None:
 def _energies(product: Storage) -> Array:
     """Return a copy of the diagonal: the product is overwritten by the next block."""
     return product.diagonal().astype(np.float64)
-
-
-def _trace(product: Storage) -> float:
-    return float(product.diagonal().sum(dtype=np.float64))

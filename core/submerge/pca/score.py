@@ -58,12 +58,7 @@ def hotelling(X: Array, subspace: Subspace) -> Array:
 class Scorer:
     """SPE and T2 against one subspace, for rows that come a few at a time.
 
-    What depends on the subspace alone is computed once.
-
-    Parameters
-    ----------
-    subspace : Subspace
-        Its spare directions are left out.
+    What depends on the subspace alone is computed once. Its spare directions are left out.
     """
 
     def __init__(self, subspace: Subspace) -> None:
@@ -77,12 +72,8 @@ class Scorer:
         self._complete = subspace.rank == subspace.dim
 
     def scores(self, X: Array, mean: Array | None = None) -> tuple[Array, Array]:
-        """Return `spe` and `hotelling` of rows X (n, dim), (n,) each.
+        """Return `spe` and `hotelling` of rows X (n, dim), (n,) each, about a mean (dim,).
 
-        mean : (dim,), replaces the subspace's mean
-
-        Notes
-        -----
         Where all directions are held, as of a single channel, SPE is 0, and not rounding.
         """
         return self.of(X - (self._mean if mean is None else mean))
@@ -143,19 +134,10 @@ def _residual(X: Array, subspace: Subspace) -> Array:
 
 
 def log_likelihood(X: Array, shown: Subspace, variance: Array, noise: float) -> Array:
-    """Return each row's log-likelihood.
+    """Return the log-likelihood of each row of X (n, dim), (n,), in nats.
 
-    Parameters
-    ----------
-    X : (n, dim)
-    shown : Subspace
     variance : (rank,), along the directions shown, largest first; not all of it zero
-    noise : float
-        Average variance of the others.
-
-    Returns
-    -------
-    (n,), in nats.
+    noise : Average variance of the others.
     """
     dim = shown.dim
     noise = max(noise, dim * EPS * float(variance[0]))

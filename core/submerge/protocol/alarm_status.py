@@ -234,13 +234,10 @@ NO_ALARMS = TypicalAlarms()
 
 
 class Waiting(NamedTuple):
-    """What a node without limits waits for.
-
-    what : Awaited
-    rows, of : rows that there are, and that are needed; 0 where that is not known
-    """
+    """What a node without limits waits for."""
 
     what: Awaited
+    # rows that there are, and that are needed; 0 where that is not known
     rows: int = 0
     of: int = 0
 

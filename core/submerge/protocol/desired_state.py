@@ -26,25 +26,19 @@ MOST_VERDICTS = 8
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """What operators set for a node.
-
-    number : Counted by the parent that sends it: rises with every change. At least the wall time,
-        ms.
-    paused : Whether learning is paused; None: never set.
-    verdicts : On alarms, by number: true to accept, false to reject. The newest last.
-    banned : Whether aggregators refuse it, in all groups; None: never set.
-    drill : Number of the newest drill that is asked for; it rises. 0: none was.
-    quarantined : Whether aggregators keep its rows out of the group's model; None: never set.
-    forget : Number of the newest order to forget what it has reported; it rises. 0: none was.
-    """
+    """What operators set for a node."""
 
     node: str
+    # Counted by the parent that sends it: rises with every change. At least the wall time, ms.
     number: int
-    paused: bool | None = None
+    paused: bool | None = None  # whether learning is paused; None: never set
+    # On alarms, by number: true to accept, false to reject. The newest last.
     verdicts: tuple[tuple[int, bool], ...] = ()
-    banned: bool | None = None
-    drill: int = 0
+    banned: bool | None = None  # whether aggregators refuse it, in all groups; None: never set
+    drill: int = 0  # Number of the newest drill that is asked for; it rises. 0: none was.
+    # whether aggregators keep its rows out of the group's model; None: never set
     quarantined: bool | None = None
+    # Number of the newest order to forget what it has reported; it rises. 0: none was.
     forget: int = 0
 
     @property

@@ -19,20 +19,15 @@ ID_DIGITS = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Rows that were learnt together; by its key, they count once.
+    """Rows that were learnt together; by its key, they count once."""
 
-    key : SHA-256 of its parsed rows, 32 bytes.
-    machine : Which machine they are of; a name that a node can have.
-    first, last : Times of its first and last row, seconds since 1970; NaN where rows have no times.
-    file : Where it was read from, for people.
-    """
-
-    key: bytes
-    machine: str
+    key: bytes  # SHA-256 of its parsed rows, 32 bytes
+    machine: str  # which machine they are of; a name that a node can have
     rows: int
+    # times of its first and last row, seconds since 1970; NaN where rows have no times
     first: float
     last: float
-    file: str = ""
+    file: str = ""  # where it was read from, for people
 
 
 def fleet_chunk(origin: str, rows: int = 1) -> Chunk:

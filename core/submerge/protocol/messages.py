@@ -72,27 +72,18 @@ class Question(NamedTuple):
 
 
 class QuestionReply(NamedTuple):
-    """The reply to a question.
+    """The reply to a question."""
 
-    stamp : of the child that sends it: who replies, or an aggregator that passes it on
-    number : the question's
-    body : JSON; empty if there is none
-    problem : why there is none, in one line
-    """
-
-    stamp: Stamp
-    number: int
-    body: bytes
-    problem: str = ""
+    stamp: Stamp  # of the child that sends it: who replies, or an aggregator that passes it on
+    number: int  # the question's
+    body: bytes  # JSON; empty if there is none
+    problem: str = ""  # why there is none, in one line
 
 
 class ReplyTaken(NamedTuple):
-    """That a reply has arrived.
+    """That a reply has arrived."""
 
-    stamp : the reply's
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the reply's
     reason: Reason
 
 
@@ -118,15 +109,11 @@ class QuestionPace:
 
 
 class EarlierSums(NamedTuple):
-    """Sums of rows under an earlier schema.
+    """Sums of rows under an earlier schema."""
 
-    fingerprint : of that schema
-    counts : of these readings; they are among the counts of the report, too
-    """
-
-    fingerprint: str
+    fingerprint: str  # of that schema
     summary: Summary
-    counts: Counts
+    counts: Counts  # of these readings; they are among the counts of the report, too
 
 
 def learnt_in(report: Report) -> Iterator[tuple[str, Summary]]:
@@ -138,37 +125,25 @@ def learnt_in(report: Report) -> Iterator[tuple[str, Summary]]:
 
 
 class DrillReport(NamedTuple):
-    """What a drill at a client found out.
+    """What a drill at a client found out."""
 
-    stamp : of the child that sends it: the client, or an aggregator that passes it on
-    node : the client
-    fingerprint : of the schema of its channels
-    at : wall time of its end, by the client's clock
-    number : of the desired state that asked for it
-    rows, spans, within : rows at hand, spans that faults were tried on, their length in rows
-    at_most_per_s : the rate of false alarms that limits were for
-    channels : 16 bytes a channel (`submerge.drill.drill`)
-    """
-
-    stamp: Stamp
-    node: str
-    fingerprint: str
-    at: float
-    number: int
+    stamp: Stamp  # of the child that sends it: the client, or an aggregator that passes it on
+    node: str  # the client
+    fingerprint: str  # of the schema of its channels
+    at: float  # wall time of its end, by the client's clock
+    number: int  # of the desired state that asked for it
+    # rows at hand, spans that faults were tried on, their length in rows
     rows: int
     spans: int
     within: int
-    at_most_per_s: float
-    channels: bytes
+    at_most_per_s: float  # the rate of false alarms that limits were for
+    channels: bytes  # 16 bytes a channel (`submerge.drill.drill`)
 
 
 class DrillTaken(NamedTuple):
-    """The answer to a `DrillReport`.
+    """The answer to a `DrillReport`."""
 
-    stamp : the report's
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the report's
     reason: Reason
 
 
@@ -244,17 +219,12 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Readings of one incarnation, or of all below it; they add up over rows.
+    """Readings of one incarnation, or of all below it; they add up over rows."""
 
-    learnt : counted in a summary
-    withheld : seen and not learnt: a gap, or a number too large
-    lost : known to be lost, by earlier incarnations that could not deliver them
-    moved : measured for the fleet's schema, and counted by another incarnation of the node since
-    """
-
-    learnt: int = 0
-    withheld: int = 0
-    lost: int = 0
+    learnt: int = 0  # counted in a summary
+    withheld: int = 0  # seen and not learnt: a gap, or a number too large
+    lost: int = 0  # known to be lost, by earlier incarnations that could not deliver them
+    # measured for the fleet's schema, and counted by another incarnation of the node since
     moved: int = 0
 
     @property
@@ -274,29 +244,22 @@ class Counts:
 
 
 class ScoreSketches(NamedTuple):
-    """Sketches of recent scores, by models that had not seen the readings.
+    """Sketches of recent scores, by models that had not seen the readings."""
 
-    spe : squared prediction errors
-    t2 : Hotelling's T-squared
-    linear : in a kernel group, SPE of the readings; `spe` and `t2` are of their features
-    maxima : block maxima; alarm limits follow from them
-    distance : distances by the factors of the model; None while it has none
-    """
-
-    spe: QuantileSketch
-    t2: QuantileSketch
+    spe: QuantileSketch  # squared prediction errors
+    t2: QuantileSketch  # Hotelling's T-squared
+    # in a kernel group, SPE of the readings; `spe` and `t2` are of their features
     linear: QuantileSketch | None = None
-    maxima: BlockMaxima | None = None
+    maxima: BlockMaxima | None = None  # block maxima; alarm limits follow from them
+    # distances by the factors of the model; None while it has none
     distance: QuantileSketch | None = None
 
 
 class Census(NamedTuple):
-    """Clients below an aggregator, and how long they have been silent.
-
-    ages : clients by silence; bin i holds those of [2^i, 2^(i+1)) seconds, the first from 0
-    """
+    """Clients below an aggregator, and how long they have been silent."""
 
     nodes: int
+    # clients by silence; bin i holds those of [2^i, 2^(i+1)) seconds, the first from 0
     ages: tuple[int, ...]
 
 
@@ -373,63 +336,48 @@ class Left(NamedTuple):
 
 
 class Join(NamedTuple):
-    """A child asks to join; it reports nothing before the answer.
+    """A child asks to join; it reports nothing before the answer."""
 
-    stamp : its seq is the newest that the child has given out
-    schema : canonical text of the configured schema; empty: the child takes the parent's
-    early : readings that a client's incarnation has learnt before it had any parent; 0 after that
-    share_points : readings that may leave it as they are in 24 hours, by its own configuration
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # its seq is the newest that the child has given out
     fence: bytes
     past_fences: tuple[Left, ...]
-    schema: bytes
+    schema: bytes  # canonical text of the configured schema; empty: the child takes the parent's
+    # readings that a client's incarnation has learnt before it had any parent; 0 after that
     early: int = 0
+    # readings that may leave it as they are in 24 hours, by its own configuration
     share_points: int = 0
 
 
 class Joined(NamedTuple):
-    """The answer to a join.
+    """The answer to a join."""
 
-    stamp : the child's, echoed; its seq is the newest that the parent holds, 0 for none
-    pinned : the parent's incarnation; None where it cannot say (UNAVAILABLE)
-    lines : differences of a refused schema, one a line
-    whole_scatter : the parent takes whole scatters; one of an earlier version does not
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the child's, echoed; its seq is the newest that the parent holds, 0 for none
     reason: Reason
     fence: bytes
-    pinned: Incarnation | None
+    pinned: Incarnation | None  # the parent's incarnation; None where it cannot say (UNAVAILABLE)
     top: bool
     floor: int
     schema: bytes
-    lines: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # differences of a refused schema, one a line
+    # the parent takes whole scatters; one of an earlier version does not
     whole_scatter: bool = False
 
 
 class Answer(NamedTuple):
-    """The answer to a report.
+    """The answer to a report."""
 
-    stamp : the report's
-    pinned, top : of the parent that answers
-    newest : the newest seq that it holds
-    fence : the report's; by it two processes of one store recognise their answers
-    root, durable : the root's incarnation, and the newest seq of this row that it surely holds
-    floor : incarnations must be created later than this (ms)
-    desired_states : of the child and of nodes below it, those that it has not received
-    """
-
-    stamp: Stamp
+    stamp: Stamp  # the report's
     reason: Reason
-    fence: bytes = b""
+    fence: bytes = b""  # the report's; by it two processes of one store recognise their answers
+    # of the parent that answers
     pinned: Incarnation | None = None
     top: bool = False
-    newest: int = 0
+    newest: int = 0  # the newest seq that it holds
+    # the root's incarnation, and the newest seq of this row that it surely holds
     root: Incarnation | None = None
     durable: int = 0
-    floor: int = 0
+    floor: int = 0  # incarnations must be created later than this (ms)
+    # of the child and of nodes below it, those that it has not received
     desired_states: tuple[DesiredState, ...] = ()
 
 

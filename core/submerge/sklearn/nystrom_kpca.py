@@ -22,14 +22,7 @@ from submerge.kernel.auto_gamma import settled_for
 from submerge.kernel.landmark_choice import choose
 from submerge.kernel.nystrom import Covariance, NystromPCA
 from submerge.schema import Schema
-from submerge.sklearn.fit_parts import (
-    all_or_nothing,
-    check_alike,
-    of_same_columns,
-    schema_of,
-    seed_of,
-    validated,
-)
+from submerge.sklearn import fit_parts
 from submerge.sklearn.kernel_names import named_kernel, wide
 
 FLOATS = (np.float64, np.float32)
@@ -154,7 +147,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Choose landmarks among rows X (n_samples, n_features), and learn these rows alone."""
-        with all_or_nothing(self):
+        with fit_parts.all_or_nothing(self):
             rows = wide(self._checked(X, reset=True))
             landmarks, rank = self._new_landmarks(rows)
             self.model_ = NystromPCA.of(rows, landmarks, rank=rank, center=bool(self.center))
@@ -187,8 +180,8 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise UsageError(f"merge expects another NystromKPCA, got {type(other).__name__}")
         check_is_fitted(self)
         check_is_fitted(other)
-        check_alike(self._schema, other._schema)
-        merged: NystromKPCA = of_same_columns(self)
+        fit_parts.check_alike(self._schema, other._schema)
+        merged: NystromKPCA = fit_parts.of_same_columns(self)
         merged.model_ = self.model_.joined(other.model_.covariance)
         return merged
 
@@ -274,8 +267,6 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.sparse = True
         return tags
 
-    # -- inside ----------------------------------------------------------------
-
     @property
     def _n_features_out(self) -> int:
         """Number of names in `get_feature_names_out`."""
@@ -289,11 +280,11 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @property
     def _schema(self) -> Schema:
         """Schema that must be equal to merge."""
-        return schema_of(self, self.model_.landmarks, center=self.model_.center)
+        return fit_parts.schema_of(self, self.model_.landmarks, center=self.model_.center)
 
     def _checked(self, X: npt.ArrayLike, *, reset: bool = False) -> Any:
         """Return X, dense or sparse, with the columns that were learnt, or raise."""
-        return validated(self, X, dtype=FLOATS, accept_sparse="csr", reset=reset)
+        return fit_parts.validated(self, X, dtype=FLOATS, accept_sparse="csr", reset=reset)
 
     def _new_landmarks(self, rows: Any) -> tuple[Landmarks, int]:
         """Return landmarks for the first rows, their kernel settled, and the rank to show."""
@@ -317,7 +308,7 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _choose(self, rows: Any, m: int, kernel: Kernel, rank: int) -> Any:
         """Return the rows to take as landmarks."""
-        rng = np.random.default_rng(seed_of(self.random_state))
+        rng = np.random.default_rng(fit_parts.seed_of(self.random_state))
         if self.landmarks != "uniform":
             # Leverage and residual need a scale, and there are no landmarks yet to set it.
             kernel = settled_for(kernel, rows)

@@ -167,8 +167,6 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    # -- inside ----------------------------------------------------------------
-
     def _rank(self, n: int) -> int:
         if self.n_components is None:
             return int(self.n_clusters)

@@ -37,14 +37,7 @@ from submerge.pca.sapca import SAPCA
 from submerge.pca.score import log_likelihood
 from submerge.pca.subspace import Subspace, check_values
 from submerge.schema import Schema
-from submerge.sklearn.fit_parts import (
-    all_or_nothing,
-    check_alike,
-    of_same_columns,
-    schema_of,
-    seed_of,
-    validated,
-)
+from submerge.sklearn import fit_parts
 from submerge.sklearn.kernel_names import AT_ONCE, lifted, named_kernel, random_features
 
 
@@ -340,11 +333,11 @@ class StreamingPCA(
 
     def fit(self, X: npt.ArrayLike, y: object = None) -> Self:
         """Learn rows X (n_samples, n_features), and forget everything before."""
-        with all_or_nothing(self):
+        with fit_parts.all_or_nothing(self):
             curved = self.kernel is not None
             rows = self._checked(X, sparse=curved, reset=True)
             features = self._new_map(rows) if curved else Identity()
-            schema = schema_of(self, features, center=bool(self.center))
+            schema = fit_parts.schema_of(self, features, center=bool(self.center))
             engine = new_engine(self, schema)
             for part in lifted(rows, features):
                 engine.partial_fit(part)
@@ -387,9 +380,9 @@ class StreamingPCA(
             raise UsageError(f"merge expects another StreamingPCA, got {type(other).__name__}")
         check_is_fitted(self)
         check_is_fitted(other)
-        check_alike(self.schema_, other.schema_)
+        fit_parts.check_alike(self.schema_, other.schema_)
         mine, theirs = self.engine_, other.engine_
-        merged: StreamingPCA = of_same_columns(self)
+        merged: StreamingPCA = fit_parts.of_same_columns(self)
         merged.schema_ = self.schema_
         first, second = mine.whole, theirs.whole
         # All directions of both are merged; the new engine chooses how many to keep.
@@ -491,8 +484,6 @@ class StreamingPCA(
         tags.input_tags.sparse = self._curved
         return tags
 
-    # -- inside ----------------------------------------------------------------
-
     @property
     def _n_features_out(self) -> int:
         """Number of names in `get_feature_names_out`."""
@@ -508,7 +499,9 @@ class StreamingPCA(
     def _checked(self, X: npt.ArrayLike, *, sparse: bool, reset: bool = False) -> Storage:
         """Return X, dense or sparse, with the columns that were learnt, or raise."""
         accepted = "csr" if sparse else False
-        return cast(Storage, validated(self, X, dtype=FLOATS, accept_sparse=accepted, reset=reset))
+        return cast(
+            Storage, fit_parts.validated(self, X, dtype=FLOATS, accept_sparse=accepted, reset=reset)
+        )
 
     def _new_map(self, rows: Storage) -> FeatureMap:
         """Return the feature map for the first rows, by the current parameters."""
@@ -519,5 +512,5 @@ class StreamingPCA(
             settled_for(kernel, rows),
             features=self.n_random_features,
             kind=self.feature_map,
-            seed=seed_of(self.random_state),
+            seed=fit_parts.seed_of(self.random_state),
         )

@@ -233,8 +233,6 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         return tags
 
-    # -- inside ----------------------------------------------------------------
-
     @property
     def _model(self) -> RowModel:
         check_is_fitted(self)

@@ -41,19 +41,15 @@ MANY, FOLDED = 512, 8
 
 
 class RunLengths(NamedTuple):
-    """Runs of each channel after some rows: an immutable set of arrays (channels,).
+    """Runs of each channel after some rows: an immutable set of arrays (channels,)."""
 
-    last, lowest, highest : float64, readings; NaN before the first
-    run : int64, number of readings in a row equal to `last`
-    longest : int64, the longest finished run inside the range; 0 if there is none
-    at_lowest, at_highest : int64, the longest finished run at either end of the range
-    """
-
+    # float64, readings; NaN before the first
     last: Array
     lowest: Array
     highest: Array
-    run: Counts
-    longest: Counts
+    run: Counts  # int64, number of readings in a row equal to `last`
+    longest: Counts  # int64, the longest finished run inside the range; 0 if there is none
+    # int64, the longest finished run at either end of the range
     at_lowest: Counts
     at_highest: Counts
 

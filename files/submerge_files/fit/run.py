@@ -31,7 +31,7 @@ from submerge_files.drill.files import WITHOUT_PERIOD, FaultsToTry, drill_rows
 from submerge_files.fit.apart import learnt
 from submerge_files.fit.report import as_object, as_text
 from submerge_files.fit.time_spans import Label
-from submerge_files.model_file import SavedModel, learnt_of, save_history
+from submerge_files.model_file import SavedModel, learnt_of, save
 from submerge_files.reader import Recordings
 from submerge_files.score.mean import of_state
 from submerge_files.score.model import of_saved
@@ -286,7 +286,7 @@ def run(request: FitRequest, *, as_json: bool) -> None:
     recordings = request.recordings
     with counting("rows read, in two passes") as advance:
         fitted = learnt(recordings, request.settings, request.workers, advance)
-    size = save_history(request.output, fitted, request.recordings.options.states)
+    size = save(request.output, learnt_of(fitted, request.recordings.options.states))
     for note in recordings.notes:
         click.echo(printable(f"note: {note}"), err=True)
     alarms, found = _alarms(request, fitted), _drill(request, fitted)

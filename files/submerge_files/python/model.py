@@ -61,8 +61,6 @@ class HistoryModel:
         self._saved = saved
         self.judge = FrameJudge.of(saved)
 
-    # -- making one ------------------------------------------------------------------
-
     @classmethod
     def fit(
         cls,
@@ -136,8 +134,6 @@ class HistoryModel:
 
         return learnt_file.packed(self.judge.learnt)
 
-    # -- what it says of itself ------------------------------------------------------
-
     @property
     def channels(self) -> tuple[str, ...]:
         """Their names, in the order of the model."""
@@ -173,8 +169,6 @@ class HistoryModel:
             f"<submerge.Model of {len(self.channels)} channels, rank {self.rank},"
             f" {rows:,} rows{every}; limits: {self.limits}>"
         )
-
-    # -- rows ------------------------------------------------------------------------
 
     def score(
         self,

@@ -40,17 +40,13 @@ def row_of(number: int) -> str:
 
 @dataclass
 class TimeOrder:
-    """Refuses rows of a machine that go back in time, or come again in another file.
+    """Refuses rows of a machine that go back in time, or come again in another file."""
 
-    at : Says where a row is in the file of these, by its number.
-    first, last : The first and the last row so far.
-    coarse : Machines with rows of equal times.
-    """
-
-    at: Callable[[int], str] = row_of
+    at: Callable[[int], str] = row_of  # says where a row is in the file of these, by its number
+    # the first and the last row so far
     first: Recorded | None = None
     last: Recorded | None = None
-    coarse: set[str] = field(default_factory=set)
+    coarse: set[str] = field(default_factory=set)  # machines with rows of equal times
 
     def check(self, recorded: Recorded, at: Callable[[int], str] = row_of) -> None:
         """Take rows that follow those before."""

@@ -11,18 +11,8 @@ import click
 
 from submerge.errors import UsageError
 from submerge_files.cluster import DASK, workers_at
+from submerge_files.console import options
 from submerge_files.console.admin_client import AdminCommand
-from submerge_files.console.options import (
-    FILE,
-    QUANTITY,
-    RANK,
-    ZERO_IS_MISSING,
-    AggregatorOptions,
-    aggregator_options,
-    flag_option,
-    json_option,
-    skip_option,
-)
 from submerge_files.console.reading_options import COLUMNS, TIMES
 from submerge_files.console.units import printable
 
@@ -40,9 +30,11 @@ Example: submerge fit history/*.csv -o plant.model
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--model", type=FILE, help="A file of `submerge fit`, `submerge model save` or submerge.dumps."
+    "--model",
+    type=options.FILE,
+    help="A file of `submerge fit`, `submerge model save` or submerge.dumps.",
 )
-@aggregator_options("config, store: the group's model; needed if there are several groups.")
+@options.aggregator_options("config, store: the group's model; needed if there are several groups.")
 @click.option(
     "-o",
     "--output",
@@ -51,14 +43,14 @@ Example: submerge fit history/*.csv -o plant.model
     help="Where scores go; compressed if it ends in .gz, Parquet if it ends in .parquet; - is"
     " standard output, the default. With --dask, a folder.",
 )
-@json_option("Write JSON, one object per line, not CSV.")
+@options.json_option("Write JSON, one object per line, not CSV.")
 @click.option(
     "--keep",
     multiple=True,
     metavar="COLUMN",
     help="Carry a column of the files along into the output.",
 )
-@RANK
+@options.RANK
 @click.option(
     "--mean",
     metavar="MEAN",
@@ -71,14 +63,14 @@ Example: submerge fit history/*.csv -o plant.model
 )
 @COLUMNS
 @TIMES
-@flag_option("--allow-missing", "Fill channels without a column, up to half of them.")
-@ZERO_IS_MISSING
-@QUANTITY
-@skip_option("Leave a column out, by name or pattern; needed if columns go by place.")
+@options.flag_option("--allow-missing", "Fill channels without a column, up to half of them.")
+@options.ZERO_IS_MISSING
+@options.QUANTITY
+@options.skip_option("Leave a column out, by name or pattern; needed if columns go by place.")
 @DASK
-@click.option("--plot", type=FILE, help="Draw scores and limits into this PNG.")
+@click.option("--plot", type=options.FILE, help="Draw scores and limits into this PNG.")
 def command(
-    at: AggregatorOptions,
+    at: options.AggregatorOptions,
     files: tuple[str, ...],
     model: Path | None,
     output: str,
@@ -172,7 +164,7 @@ def _tell(summary: ScoreSummary, remarks: Iterable[str]) -> None:
         click.echo(f"{name:<10} {value}", err=True)
 
 
-def _normal(model: Path | None, at: AggregatorOptions, rank: int | None) -> Normal:
+def _normal(model: Path | None, at: options.AggregatorOptions, rank: int | None) -> Normal:
     """Return the model in a file, or that of a running aggregator."""
     from submerge_files.score.model import of_file, of_running
 

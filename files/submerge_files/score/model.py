@@ -35,21 +35,16 @@ ZIP = b"PK\x03\x04"
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """A model with what scoring needs.
-
-    limits : None if none were measured.
-    factors : Empty where they are not known.
-    learnt : What a fitted model knows of its history, and of each machine.
-    """
+    """A model with what scoring needs."""
 
     about: str
     schema: Schema
     summary: Summary
-    limits: Limits | None
+    limits: Limits | None  # None if none were measured
     shown: Subspaces
-    factors: tuple[Factors, ...] = ()
+    factors: tuple[Factors, ...] = ()  # empty where they are not known
     notes: tuple[str, ...] = ()
-    learnt: Learnt | None = None
+    learnt: Learnt | None = None  # what a fitted model knows of its history, and of each machine
 
     @cached_property
     def channels(self) -> int:

@@ -44,15 +44,12 @@ BLOCK = 64
 
 
 class NodeRows(NamedTuple):
-    """Some rows of a file, ready to be prepared.
-
-    unscored : (n,), places in `REASONS`: why it is known of some that they have no score.
-    rows : (m, channels), the others, with their lags.
-    """
+    """Some rows of a file, ready to be prepared."""
 
     recorded: Recorded
+    # (n,), places in `REASONS`: why it is known of some that they have no score
     unscored: npt.NDArray[np.int8]
-    rows: Array
+    rows: Array  # (m, channels), the others, with their lags
 
 
 @dataclass(frozen=True)

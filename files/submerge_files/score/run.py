@@ -18,20 +18,10 @@ from submerge_files.console.reading_options import condition_of, in_states, read
 from submerge_files.reader import ReadingOptions
 from submerge_files.reader.formats.remote_path import is_remote, path_of, source_of
 from submerge_files.reader.paths import files_of
+from submerge_files.score import output
 from submerge_files.score.mean import Mean, Means, level_of, level_warning, parsed
 from submerge_files.score.model import Normal
 from submerge_files.score.node_file import NodeFile, NodeRows, open_node
-from submerge_files.score.output import (
-    SUFFIX,
-    CsvScoreLines,
-    FileRows,
-    JsonScoreLines,
-    ParquetScores,
-    ScoreForm,
-    ScoreHeadings,
-    check_target,
-    open_output,
-)
 from submerge_files.score.summary import ScoreSummary
 from submerge_files.workers import Advance, Task, Workers
 
@@ -43,21 +33,17 @@ Rows = Callable[..., Iterator[NodeRows]]
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """What `submerge score` is asked for; `--help` describes each option.
-
-    mean : None: the model's, or if center = "own" that of each machine or file; else as `Mean`
-    when : Only rows for which it holds have scores, as those in `reading.states`.
-    keep : columns that come along
-    allow_missing : whether a channel without a column is a gap in every row
-    """
+    """What `submerge score` is asked for; `--help` describes each option."""
 
     normal: Normal
     files: tuple[Path, ...] = ()
+    # None: the model's, or if center = "own" that of each machine or file; else as `Mean`
     mean: Mean | None = None
+    # only rows for which it holds have scores, as those in `reading.states`
     when: Condition | None = None
     reading: ReadingOptions = field(default_factory=ReadingOptions)
-    keep: tuple[str, ...] = ()
-    allow_missing: bool = False
+    keep: tuple[str, ...] = ()  # columns that come along
+    allow_missing: bool = False  # whether a channel without a column is a gap in every row
     as_json: bool = False
     remembered: str = ""
 
@@ -92,10 +78,10 @@ class ScoreRequest:
             file.recordings.note_only(lambda rows: holds(placed(rows)))
         return file
 
-    def form(self, target: Path | None) -> ScoreForm:
+    def form(self, target: Path | None) -> output.ScoreForm:
         """Look at all files before the work, and return how their scores are written."""
         normal, timed = self.normal, [self.opened(path).timed for path in self.files]
-        headings = ScoreHeadings(
+        headings = output.ScoreHeadings(
             normal.schema.names,
             kernel=len(normal.summary.parts) > 1,
             factors=bool(normal.factors),
@@ -103,15 +89,19 @@ class ScoreRequest:
             timed=any(timed),
             kept=self.keep,
         )
-        if target is not None and target.suffix == SUFFIX:
+        if target is not None and target.suffix == output.SUFFIX:
             if self.as_json:
                 raise UsageError(
                     f"--json writes lines of JSON, got {target}: leave one of the two out"
                 )
-            return ParquetScores(headings)
+            return output.ParquetScores(headings)
         if target is not None and not self.as_json and target.suffix in (".json", ".jsonl"):
             raise UsageError(f"{target} would hold CSV: give --json, or name it .csv")
-        return JsonScoreLines(normal.schema, headings) if self.as_json else CsvScoreLines(headings)
+        return (
+            output.JsonScoreLines(normal.schema, headings)
+            if self.as_json
+            else output.CsvScoreLines(headings)
+        )
 
     def check(self, summary: ScoreSummary) -> None:
         """Refuse files of which no row has a score."""
@@ -146,7 +136,7 @@ def score(
     note: Callable[[str], None],
     warn: Callable[[str], None] = lambda _: None,
     advance: Advance = lambda _: None,
-) -> Iterator[FileRows]:
+) -> Iterator[output.FileRows]:
     """Score all rows of all files, a block at a time."""
     # Warnings, unlike notes, say that scores may not mean what they seem to.
     normal, far = wanted.normal, dict[Path, tuple[float, str]]()
@@ -172,7 +162,7 @@ def score(
             judged = judge.judge(judge.prepare(part.rows, part.unscored), part.recorded.first)
             if from_elsewhere:
                 level.add(part.rows[judged.block.why[part.unscored == 0] == 0])
-            yield FileRows(file, part.recorded, judged)
+            yield output.FileRows(file, part.recorded, judged)
         for remark in file.notes:
             note(remark)
         off = level.far
@@ -200,7 +190,7 @@ def written_scores(
     def warn(text: str) -> None:
         remarks.setdefault(f"warning: {text}")
 
-    with open_output(target, form) as write:
+    with output.open_output(target, form) as write:
         for some in score(wanted, note=note, warn=warn, advance=advance):
             write(some)
             summary.add(some)
@@ -232,7 +222,7 @@ def _scored_file(
     """Score one file, and write the scores; return the summary, and remarks."""
     place = path_of(target)
     if not is_remote(place):
-        check_target(place, inputs=[file])
+        output.check_target(place, inputs=[file])
     return written_scores(replace(wanted, files=(file,)), place, part=True)
 
 

@@ -22,17 +22,13 @@ CREDENTIALS = Path("/run/credentials")
 
 
 class ShownCertificate(NamedTuple):
-    """The certificate that a link shows.
-
-    tls : None: no TLS.
-    as_node : Its name has to be the node's.
-    serves : Others connect here, so it has to contain the name or address that they use.
-    """
+    """The certificate that a link shows."""
 
     setting: str
     host: str
-    tls: Tls | None
-    as_node: bool = True
+    tls: Tls | None  # None: no TLS
+    as_node: bool = True  # its name has to be the node's
+    # others connect here, so it has to contain the name or address that they use
     serves: bool = False
 
 

@@ -23,7 +23,7 @@ from submerge_operate.doctor.findings import (
     summary_of,
     text_of,
 )
-from submerge_operate.root_config import is_of_one_machine, root_config
+from submerge_operate.root_config import box_config, is_of_one_machine, root_config
 
 if TYPE_CHECKING:
     from submerge_aggregator.config import AggregatorConfig
@@ -105,8 +105,6 @@ def run_checks(path: Path, program: Program) -> Iterator[Finding]:
 
             yield from _client(load(path, os.environ))
         else:
-            from submerge_operate.root_config import box_config
-
             if program == "up":
                 yield from _client(box_config(path).client)
             yield from _aggregator(root_config(path))

@@ -19,14 +19,11 @@ DAY_S = 86400.0
 
 
 class Finding(NamedTuple):
-    """The result of a check.
-
-    state : With "fails" the program cannot work; with "warning" it can, for now.
-    message, hint : What was found, in a line; what to do, empty if all is well.
-    """
+    """The result of a check."""
 
     check: str
-    state: State
+    state: State  # with "fails" the program cannot work; with "warning" it can, for now
+    # what was found, in a line; what to do, empty if all is well
     message: str
     hint: str = ""
 

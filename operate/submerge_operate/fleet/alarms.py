@@ -23,14 +23,7 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
-from submerge_operate.fleet.alarms_table import (
-    CAUSE_LINES,
-    line_of,
-    lines_of,
-    table_of,
-    table_of_nodes,
-    value_lines,
-)
+from submerge_operate.fleet import alarms_table
 from submerge_operate.fleet.node_places import desired_state_command, only_group, when_applied
 from submerge_operate.fleet.watch import (
     WATCH,
@@ -72,7 +65,7 @@ def past(at: AggregatorOptions, number: int, wide: bool, as_json: bool) -> None:
         return
     console = console_of(wide=wide)
     narrow = console.width < NARROW
-    console.print(table_of(views, now=time.time(), wide=wide, narrow=narrow))
+    console.print(alarms_table.table_of(views, now=time.time(), wide=wide, narrow=narrow))
 
 
 def _newest(admin: AdminClient, group: str, number: int) -> list[dict[str, Any]]:
@@ -183,7 +176,8 @@ def command() -> None:
 
 
 @command.command(
-    "list", epilog=f"{CAUSE_LINES}\n\nExample: submerge alarms list --open --config root.toml"
+    "list",
+    epilog=f"{alarms_table.CAUSE_LINES}\n\nExample: submerge alarms list --open --config root.toml",
 )
 @aggregator_options("Of this group only.")
 @flag_option("--open", "Only open alarms.", "open_only")
@@ -274,9 +268,6 @@ def reject(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: b
     _set_verdicts(at, ids, "reject", anyway=anyway, as_json=as_json)
 
 
-# -- inside ----------------------------------------------------------------------------
-
-
 def _alarms(admin: AdminClient, query: dict[str, str]) -> list[AlarmView]:
     from submerge_aggregator.questions.views import AlarmView
 
@@ -287,14 +278,16 @@ def _group_lines(admin: AdminClient, query: dict[str, str]) -> list[str]:
     from submerge_aggregator.questions.views import GroupWatch
 
     groups = admin.read(list[GroupWatch], "alarm-status", **query)
-    return [line for each in groups for line in lines_of(each)]
+    return [line for each in groups for line in alarms_table.lines_of(each)]
 
 
 def _show_nodes(admin: AdminClient, query: dict[str, str], *, wide: bool) -> None:
     from submerge_aggregator.questions.views import NodeView
 
     nodes = admin.read(list[NodeView], "nodes", **query)
-    console_of(wide=wide).print(table_of_nodes(nodes) if nodes else "no node has reported yet")
+    console_of(wide=wide).print(
+        alarms_table.table_of_nodes(nodes) if nodes else "no node has reported yet"
+    )
 
 
 class Listing(NamedTuple):
@@ -315,8 +308,8 @@ def _listing(
     table, tail = None, ["no open alarms" if open_only else "no alarms"]
     if views:
         narrow = console_of(wide=wide).width < NARROW
-        table = table_of(views, now=time.time(), wide=wide, narrow=narrow)
-        tail = value_lines(views)
+        table = alarms_table.table_of(views, now=time.time(), wide=wide, narrow=narrow)
+        tail = alarms_table.value_lines(views)
     if left_out := len(known) - len(views):
         tail.append(f"without {left_out:,} that ended and were provisional: --all lists them")
     return Listing(head, table, tail)
@@ -349,7 +342,7 @@ def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None
             whole: dict[str, Any] = {"event": event, "at": at} | msgspec.to_builtins(view)
             click.echo(json.dumps(whole))
         else:
-            click.echo(line_of(event, view))
+            click.echo(alarms_table.line_of(event, view))
 
     known = [b""]
 

@@ -218,9 +218,6 @@ def marks(view: AlarmView) -> list[str]:
     return [words for mark, words in MARKS.items() if getattr(view, mark)]
 
 
-# -- inside ----------------------------------------------------------------------------
-
-
 def _in_two_lines(view: AlarmView) -> str:
     """Return an alarm's id, on two lines if it is long."""
     if len(view.id) <= ORDINARY:

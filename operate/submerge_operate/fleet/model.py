@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from submerge.errors import UsageError
-from submerge_files.console.admin_client import (
-    AdminClient,
-    AdminGroup,
-    confirm,
-    console_of,
-    say_back,
-    value_in,
-)
+from submerge_files.console import admin_client
 from submerge_files.console.options import (
     FILE,
     AggregatorOptions,
@@ -141,8 +134,8 @@ def push(
     query = {} if weight is None else {"weight": str(weight)}
     query |= {"anyway": "1"} if anyway else {}
     answer = admin.send(data, "histories", admin.group(at.group), **query)
-    done = value_in(answer, PushedView)
-    say_back(answer, pushed_text(file.name, done), as_json=as_json)
+    done = admin_client.value_in(answer, PushedView)
+    admin_client.say_back(answer, pushed_text(file.name, done), as_json=as_json)
     warning = weight_warning(done)
     if warning:
         click.echo(warning, err=True)
@@ -163,7 +156,7 @@ def histories(at: AggregatorOptions, as_json: bool) -> None:
         return
 
     none = "no history has been pushed: the model is of what nodes report"
-    console_of(wide=False).print(table_of(found) if found else none)
+    admin_client.console_of(wide=False).print(table_of(found) if found else none)
 
 
 @click.command(epilog="Example: submerge model forget 3f1c9a0b77de --config root.toml")
@@ -185,14 +178,14 @@ def forget(at: AggregatorOptions, name: str, yes: bool, as_json: bool) -> None:
         raise UsageError(f"expected a history of group {group} ({known}), got {name!r}")
     rows = held[name].rows
     if not yes:
-        confirm(
+        admin_client.confirm(
             f"history {name} of group {group}: {rows:,} rows leave the model.\n"
             "Only its model file can bring them back (submerge model push).",
             "Forget it?",
         )
     answer = admin.post("histories", group, name, "forget")
     done = f"history {name} of group {group} is forgotten: {rows:,} rows have left the model"
-    say_back(answer, done, as_json=as_json)
+    admin_client.say_back(answer, done, as_json=as_json)
 
 
 def _bytes_of(file: Path) -> bytes:
@@ -215,7 +208,7 @@ def _bytes_of(file: Path) -> bytes:
     return data
 
 
-def _histories(admin: AdminClient, group: str) -> list[HistoryView]:
+def _histories(admin: admin_client.AdminClient, group: str) -> list[HistoryView]:
     from submerge_aggregator.questions.histories import HistoryView
 
     return admin.read(list[HistoryView], "histories", group)
@@ -224,7 +217,7 @@ def _histories(admin: AdminClient, group: str) -> list[HistoryView]:
 AGGREGATOR = aggregator_options("Whose model; needed where there are several groups.")
 
 
-@click.group(cls=AdminGroup, epilog="Example: submerge model show --config root.toml")
+@click.group(cls=admin_client.AdminGroup, epilog="Example: submerge model show --config root.toml")
 def command() -> None:
     """Show, save, compare and export models: of a running aggregator, or saved ones.
 

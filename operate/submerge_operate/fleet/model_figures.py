@@ -22,20 +22,15 @@ from submerge_files.model_file import SavedModel
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in a file of form 3.
+    """What is in a file of form 3."""
 
-    merges : What merges; empty if the file holds the model alone.
-    origin : Which fleet made it; empty for files.
-    chunks, machines, rows : Of files; 0 for a fleet's model.
-    first_s, last_s : When the first and the last of those rows were, Unix seconds; None without
-        times.
-    """
-
-    merges: str
-    origin: str
+    merges: str  # what merges; empty if the file holds the model alone
+    origin: str  # which fleet made it; empty for files
+    # of files; 0 for a fleet's model
     chunks: int
     machines: int
     rows: int
+    # when the first and the last of those rows were, Unix seconds; None without times
     first_s: float | None
     last_s: float | None
 
@@ -85,28 +80,22 @@ SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One direction of normal variation.
+    """One direction of normal variation."""
 
-    share : of all variation, kept and discarded
-    channels : those with the largest part in it, with their signed part, the largest first
-    """
-
-    share: float
+    share: float  # of all variation, kept and discarded
+    # those with the largest part in it, with their signed part, the largest first
     channels: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KernelText:
-    """The features of a kernel group, and what was learnt of them.
-
-    dim, rank : features; directions of them that the model holds, spare ones included
-    share : what those explain of all variation of the features
-    """
+    """The features of a kernel group, and what was learnt of them."""
 
     spec: dict[str, Any]
+    # features; directions of them that the model holds, spare ones included
     dim: int
     rank: int
-    share: float
+    share: float  # what those explain of all variation of the features
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,9 @@ if TYPE_CHECKING:
 
 
 class PlacedNode(NamedTuple):
-    """A node, and the aggregators above it.
+    """A node, and the aggregators above it."""
 
-    under : their names, from the one below the aggregator that is asked, with slashes between
-    """
-
-    under: str
+    under: str  # their names, from the one below the aggregator that is asked, with slashes between
     view: NodeView
 
 
@@ -101,16 +98,12 @@ WITHIN_S, AGAIN_S = 5.0, 0.25
 
 
 class FoundNode(NamedTuple):
-    """A node.
-
-    under : the aggregators above it, as in `PlacedNode`; empty: it reports here
-    view : None of a node that is only remembered
-    """
+    """A node."""
 
     node: str
     group: str
-    under: str
-    view: NodeView | None
+    under: str  # the aggregators above it, as in `PlacedNode`; empty: it reports here
+    view: NodeView | None  # None of a node that is only remembered
 
 
 def find(admin: AdminClient, node: str, group: str | None) -> FoundNode:

@@ -62,16 +62,11 @@ def _lines(value: Any, name: str) -> Iterator[str]:
 
 
 class ScoredRow(NamedTuple):
-    """A row.
+    """A row."""
 
-    at : Unix seconds
-    scores : of each kind: its value, and its limit or None
-    blame : channels and their shares
-    """
-
-    at: float
-    scores: dict[str, tuple[float, float | None]]
-    blame: dict[str, float]
+    at: float  # Unix seconds
+    scores: dict[str, tuple[float, float | None]]  # of each kind: its value, and its limit or None
+    blame: dict[str, float]  # channels and their shares
 
 
 def rows_of(reply: RecentReply) -> Iterator[ScoredRow]:

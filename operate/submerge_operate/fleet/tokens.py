@@ -142,9 +142,6 @@ def revoke(at: AggregatorOptions, name: str, as_json: bool) -> None:
         click.echo(f"token {name} is revoked")
 
 
-# -- inside ----------------------------------------------------------------------------
-
-
 def _path_of(at: AggregatorOptions) -> Path:
     from submerge_aggregator.operators.config import tokens_path
     from submerge_operate.root_config import beside_store

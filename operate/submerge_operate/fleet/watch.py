@@ -37,13 +37,11 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class LiveView(Generic[Content]):
-    """What is watched.
-
-    lines : Returns the lines of what has changed since the content before; None at first.
-    """
+    """What is watched."""
 
     look: Callable[[], Content]
     draw: Callable[[Content], RenderableType]
+    # returns the lines of what has changed since the content before; None at first
     lines: Callable[[Content | None, Content], list[str]]
 
 

@@ -43,8 +43,6 @@ LONGEST = 253
 def host_of(text: str) -> str:
     """Return a name or an address in its normal form.
 
-    Examples
-    --------
     >>> host_of("Root.Example.org"), host_of("FE80::0001")
     ('root.example.org', 'fe80::1')
     """

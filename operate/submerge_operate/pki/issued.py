@@ -37,21 +37,17 @@ def span(text: str) -> timedelta:
 
 
 class Entry(NamedTuple):
-    """A node's certificate: its newest one, or one that is asked for.
-
-    hosts : Names and addresses of a server; none for a client.
-    lasts : The requested time from its start to its end, also for the next certificate.
-    permission : Its role and groups; None: it was made before there were roles.
-    serial, until : In hexadecimal digits, and its end; of one that is asked for there are none.
-    past : Serial numbers and ends of its earlier certificates that have not ended yet.
-    """
+    """A node's certificate: its newest one, or one that is asked for."""
 
     node: str
-    hosts: tuple[str, ...]
-    lasts: timedelta
+    hosts: tuple[str, ...]  # names and addresses of a server; none for a client
+    lasts: timedelta  # the requested time from its start to its end, also for the next certificate
+    # its role and groups; None: it was made before there were roles
     permission: Permission | None = None
+    # in hexadecimal digits, and its end; of one that is asked for there are none
     serial: str = ""
     until: datetime = NEVER
+    # serial numbers and ends of its earlier certificates that have not ended yet
     past: tuple[tuple[str, datetime], ...] = ()
 
     @property

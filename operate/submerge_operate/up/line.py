@@ -39,37 +39,27 @@ Held = Callable[[AggregatorNode, Now], dict[str, Counts]]
 
 @dataclass(frozen=True, slots=True)
 class BoxState:
-    """How a machine is.
+    """How a machine is."""
 
-    rows : Read since the program began.
-    learnt, withheld : Readings of all its lives: learnt, and seen but not learnt.
-    measured : Readings that measure the scale of the channels; None once it is settled.
-    ready_in_s : Time until the scale is measured, at the present rate; -1 if unknown.
-    waits_on : Channels without a value, for which rows wait that would measure the scale.
-    score : None before the first row was scored.
-    waits_for : What limits wait for, in words; empty if they wait for time only, or are there.
-    provisional : Whether limits are those of a first look: they do not keep the configured rate of
-        alarms.
-    armed_in_s : Time until they keep it; -1 if unknown.
-    absent : Channels that had no value in the rows before the line.
-    never : Those of them that have had none since the program began.
-    quiet_s : For how long there was no row; 0 while that is usual.
-    """
-
-    rows: int
+    rows: int  # read since the program began
+    # readings of all its lives: learnt, and seen but not learnt
     learnt: int
     withheld: int
+    # readings that measure the scale of the channels; None once it is settled
     measured: int | None = None
-    ready_in_s: float = -1.0
+    ready_in_s: float = -1.0  # time until the scale is measured, at the present rate; -1 if unknown
+    # channels without a value, for which rows wait that would measure the scale
     waits_on: tuple[str, ...] = ()
-    score: NewestScore | None = None
+    score: NewestScore | None = None  # None before the first row was scored
+    # what limits wait for, in words; empty if they wait for time only, or are there
     waits_for: str = ""
+    # whether limits are those of a first look: they do not keep the configured rate of alarms
     provisional: bool = False
-    armed_in_s: float = -1.0
+    armed_in_s: float = -1.0  # time until they keep it; -1 if unknown
     alarms: tuple[Alarm, ...] = ()
-    absent: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
-    quiet_s: float = 0.0
+    absent: tuple[str, ...] = ()  # channels that had no value in the rows before the line
+    never: tuple[str, ...] = ()  # those of them that have had none since the program began
+    quiet_s: float = 0.0  # for how long there was no row; 0 while that is usual
     advice: str = ""
 
     @property

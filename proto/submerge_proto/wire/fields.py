@@ -30,18 +30,13 @@ WORST = sys.float_info.max
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """How a value is written, and how it is read and checked.
-
-    field : The field's name, where it is not that of the attribute.
-    optional : Whether a field that is not set stands for None.
-    message : The class of the message, if it is one.
-    """
+    """How a value is written, and how it is read and checked."""
 
     made: Callable[[T], Any]
     read: Callable[[Any], T]
-    field: str = ""
-    optional: bool = False
-    message: Any = None
+    field: str = ""  # the field's name, where it is not that of the attribute
+    optional: bool = False  # whether a field that is not set stands for None
+    message: Any = None  # the class of the message, if it is one
 
     def at(self, field: str) -> Part[T]:
         """Return the same in a field of this name."""

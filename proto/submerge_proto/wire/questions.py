@@ -6,17 +6,7 @@ from typing import Any
 
 from submerge import PeerError
 from submerge.drill.drill import unpacked
-from submerge.protocol.messages import (
-    DEEPEST,
-    MOST_BODY,
-    MOST_STEP_S,
-    DrillReport,
-    DrillTaken,
-    Question,
-    QuestionReply,
-    ReplyTaken,
-    Stamp,
-)
+from submerge.protocol import messages
 from submerge.protocol.names import LAST_SECOND
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import parts
@@ -39,8 +29,8 @@ def _channels(sent: bytes) -> bytes:
     return bytes(sent)
 
 
-def _drilled(**fields: Any) -> DrillReport:
-    found = DrillReport(**fields)
+def _drilled(**fields: Any) -> messages.DrillReport:
+    found = messages.DrillReport(**fields)
     if not abs(found.at) <= LAST_SECOND or not 0 <= found.at_most_per_s <= LARGEST_RATE:
         raise PeerError("a drill of an impossible time or rate", kind="range")
     return found
@@ -61,7 +51,7 @@ DRILL = form(
     at_most_per_s=finite("a rate"),
 )
 
-DRILLED = form(pb.DrillResponse, DrillTaken, stamp=parts.HEADER, reason=parts.REASON)
+DRILLED = form(pb.DrillResponse, messages.DrillTaken, stamp=parts.HEADER, reason=parts.REASON)
 
 QUESTION_NUMBER = whole("a question", 2**63)
 """Questions have random numbers below it."""
@@ -69,8 +59,8 @@ QUESTION_NUMBER = whole("a question", 2**63)
 _NAME_OR_NONE = Part(PLAIN.made, lambda sent: parts.name(sent) if sent else "")
 
 
-def _question(stamp: Stamp, **asked: Any) -> Question:
-    return Question(stamp.node, stamp.group, stamp.incarnation, **asked)
+def _question(stamp: messages.Stamp, **asked: Any) -> messages.Question:
+    return messages.Question(stamp.node, stamp.group, stamp.incarnation, **asked)
 
 
 QUESTION = form(
@@ -78,22 +68,23 @@ QUESTION = form(
     _question,
     stamp=parts.HEADER,  # it has the parent's incarnation
     number=QUESTION_NUMBER,
-    path=several(parts.NAME, "names of a way", DEEPEST),
+    path=several(parts.NAME, "names of a way", messages.DEEPEST),
     topic=parts.NAME,
     about=_NAME_OR_NONE,
     after=_NAME_OR_NONE,
     since_s=whole("a time"),
-    step_s=whole("a step", MOST_STEP_S),
+    step_s=whole("a step", messages.MOST_STEP_S),
 )
 
 
-def _reply(**said: Any) -> QuestionReply:
-    reply = QuestionReply(**said)
+def _reply(**said: Any) -> messages.QuestionReply:
+    reply = messages.QuestionReply(**said)
     if not reply.number or bool(reply.body) == bool(reply.problem):
         raise PeerError("a reply has a number, and either a body or a problem")
-    if len(reply.body) > MOST_BODY:
+    if len(reply.body) > messages.MOST_BODY:
         raise PeerError(
-            f"a reply has at most {MOST_BODY} bytes, got {len(reply.body)}", kind="oversize"
+            f"a reply has at most {messages.MOST_BODY} bytes, got {len(reply.body)}",
+            kind="oversize",
         )
     return reply
 
@@ -107,4 +98,4 @@ REPLY = form(
     problem=parts.TEXT,
 )
 
-REPLIED = form(pb.ReplyResponse, ReplyTaken, stamp=parts.HEADER, reason=parts.REASON)
+REPLIED = form(pb.ReplyResponse, messages.ReplyTaken, stamp=parts.HEADER, reason=parts.REASON)

@@ -170,9 +170,6 @@ def dispute_notes(ledger: Ledger, report: Report, now: Now) -> list[Note]:
     return disputes.take(ledger.group, node, left_out, now)
 
 
-# -- inside ----------------------------------------------------------------------------
-
-
 def _claims(
     latest: Iterable[tuple[tuple[str, Incarnation], Row]],
     presence: Presence,

@@ -10,17 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from submerge.protocol import messages
 from submerge.protocol.machine import Consult, Effect, Now, Replied, Send
-from submerge.protocol.messages import (
-    PATIENCE_S,
-    Pin,
-    Question,
-    QuestionPace,
-    QuestionReply,
-    Reason,
-    ReplyTaken,
-    Stamp,
-)
 
 MOST_OPEN = 256
 """Questions that wait for a reply."""
@@ -41,8 +32,8 @@ class OpenQuestion(NamedTuple):
 class Asker(NamedTuple):
     """Who this aggregator is to those that it asks; `has` tells of a child in the group."""
 
-    ours: Stamp
-    pin: Pin | None
+    ours: messages.Stamp
+    pin: messages.Pin | None
     has: Callable[[str], bool]
 
 
@@ -51,36 +42,38 @@ class Inquiries:
 
     def __init__(self) -> None:
         self._open: dict[int, OpenQuestion] = {}
-        self._pace = QuestionPace(BURST, PER_S)
+        self._pace = messages.QuestionPace(BURST, PER_S)
 
-    def ask(self, question: Question, asker: Asker, now: Now) -> list[Effect]:
+    def ask(self, question: messages.Question, asker: Asker, now: Now) -> list[Effect]:
         """Pass on an operator's question, which is for a node below."""
         passed = self._pass_on(question, asker, now, here=True)
         return [Replied(question.number, b"", passed) if isinstance(passed, str) else passed]
 
-    def take_question(self, question: Question, asker: Asker, now: Now) -> list[Effect]:
+    def take_question(self, question: messages.Question, asker: Asker, now: Now) -> list[Effect]:
         pin, ours = asker.pin, asker.ours
         if pin is None or (question.pinned, question.node) != (pin.incarnation, ours.node):
             return []
         passed = self._pass_on(question, asker, now, here=False)
         if isinstance(passed, str):
-            return [Send(pin.parent, QuestionReply(ours, question.number, b"", passed))]
+            return [Send(pin.parent, messages.QuestionReply(ours, question.number, b"", passed))]
         return [passed]
 
-    def take_reply(self, reply: QuestionReply, asker: Asker, now: Now) -> list[Effect]:
+    def take_reply(self, reply: messages.QuestionReply, asker: Asker, now: Now) -> list[Effect]:
         """Take a child's reply: it is for the parent, or for an operator here."""
         stamp, asked = reply.stamp, self._open.get(reply.number)
         if asked is None or (asked.child, asked.group) != stamp[:2] or asked.until < now.steady:
-            return [Send(stamp.node, ReplyTaken(stamp, Reason.STALE))]
+            return [Send(stamp.node, messages.ReplyTaken(stamp, messages.Reason.STALE))]
         del self._open[reply.number]
-        effects: list[Effect] = [Send(stamp.node, ReplyTaken(stamp, Reason.ACK))]
+        effects: list[Effect] = [Send(stamp.node, messages.ReplyTaken(stamp, messages.Reason.ACK))]
         if asked.here:
             effects.append(Replied(reply.number, reply.body, reply.problem))
         elif asker.pin is not None:
             effects.append(Send(asker.pin.parent, reply._replace(stamp=asker.ours)))
         return effects
 
-    def _pass_on(self, question: Question, asker: Asker, now: Now, *, here: bool) -> Effect | str:
+    def _pass_on(
+        self, question: messages.Question, asker: Asker, now: Now, *, here: bool
+    ) -> Effect | str:
         """Return what follows from a question, or why nothing does."""
         me, group = asker.ours, question.group
         if not self._admits(now):
@@ -90,7 +83,7 @@ class Inquiries:
         child, *below = question.path
         if not asker.has(child):
             return f"{child} does not report to {me.node} in group {group}"
-        until = now.steady + PATIENCE_S
+        until = now.steady + messages.PATIENCE_S
         self._open[question.number] = OpenQuestion(child, group, here, until)
         pinned, path = me.incarnation, tuple(below)
         return Send(child, question._replace(node=child, pinned=pinned, path=path))

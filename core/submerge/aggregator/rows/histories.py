@@ -83,8 +83,6 @@ class Histories:
         held = {each.key: name for name, one in self.by_name.items() for each in one.passed_on}
         return {chunk.key: held[chunk.key] for chunk in chunks if chunk.key in held}
 
-    # -- what follows from them ----------------------------------------------------
-
     def of(self, fingerprint: str) -> list[History]:
         """Return those of a schema, in the order of their names."""
         return [each for each in self.by_name.values() if each.model.fingerprint == fingerprint]

@@ -89,15 +89,12 @@ CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Membership:
-    """What is remembered of a node beside its rows.
+    """What is remembered of a node beside its rows."""
 
-    closed : closed incarnations, and the last seq of each
-    floor : incarnations created before it (ms) are closed as well
-    fences : for an aggregator's incarnations, the fence of the process that reports for each
-    """
-
+    # closed incarnations, and the last seq of each
     closed: dict[Incarnation, int] = field(default_factory=dict)
-    floor: int = 0
+    floor: int = 0  # incarnations created before it (ms) are closed as well
+    # for an aggregator's incarnations, the fence of the process that reports for each
     fences: dict[Incarnation, bytes] = field(default_factory=dict)
 
     def closed_seq(self, incarnation: Incarnation) -> int | None:
@@ -234,8 +231,6 @@ class Ledger:
         self._pool = self._new_pool(schema, self._summaries, before.reference, earlier=earlier)
         self._pool.latest, self._pool.now = before.latest, before.now
 
-    # -- what comes in ---------------------------------------------------------
-
     def accept(self, report: Report, now: Now) -> RowVerdict:
         """Judge a report that is pinned to this store, and take it if it is new."""
         node, incarnation, seq = report.stamp.node, report.stamp.incarnation, report.stamp.seq
@@ -301,8 +296,6 @@ class Ledger:
             return RowVerdict(Reason.SHRUNK, held)
         return None
 
-    # -- what an operator does, and what time does ---------------------------------
-
     def forget(self, node: str, now: Now) -> None:
         """Remove a node: the model is as if the node had never reported."""
         for incarnation in (*self.live(node), None):
@@ -337,8 +330,6 @@ class Ledger:
                 if row and row.from_client and silence > self._settings.seal_after_s:
                     self.seal(node, incarnation)
                     self._refresh(node)
-
-    # -- what follows from the rows --------------------------------------------
 
     @property
     def schema(self) -> Schema:
@@ -388,9 +379,7 @@ class Ledger:
         return self.counted.moments()
 
     def seen(self, now: Now) -> Summary | None:
-        """Merge all rows as of now: the same rows at one time give the same bytes, after a restart
-        too.
-        """
+        """Merge all rows as of now: same rows and time give the same bytes, restarted or not."""
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))
 
@@ -419,8 +408,6 @@ class Ledger:
     def summary(self, wall: float | None = None) -> Summary | None:
         """Merge all rows, as of a wall time; by default of the reference time."""
         return self._pool.summary(wall)
-
-    # -- inside ----------------------------------------------------------------
 
     def seal(self, node: str, incarnation: Incarnation) -> None:
         """Fold a row into the node's sealed one, and close its incarnation."""

@@ -35,17 +35,11 @@ HALVINGS = 32.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """The newest report of one incarnation.
-
-    digest : bytes
-        Of the report as it came, where `report` is not as it came; else empty.
-    as_of : float
-        The time that it describes, in this store's wall time.
-    """
+    """The newest report of one incarnation."""
 
     report: Report
-    digest: bytes
-    as_of: float
+    digest: bytes  # of the report as it came, where `report` is not as it came; else empty
+    as_of: float  # the time that it describes, in this store's wall time
 
     def came_as(self, report: Report, summaries: Summaries) -> bool:
         """Return whether a report has the same content as this one had when it came."""
@@ -93,16 +87,12 @@ def with_energies(summary: Summary) -> Summary:
 
 @dataclass(slots=True, eq=False)
 class _Contribution:
-    """What a node has reported: summaries by schema, and the times that they describe.
-
-    newest : the latest of these times
-    read_as : the time as of which they were merged
-    """
+    """What a node has reported: summaries by schema, and the times that they describe."""
 
     parts: list[tuple[str, Summary, float]]
     own: bool
-    newest: float
-    read_as: float = math.nan
+    newest: float  # the latest of these times
+    read_as: float = math.nan  # the time as of which they were merged
 
 
 class Pool:
@@ -253,9 +243,7 @@ class Pool:
         return root if wall is None else self.faded(root, self.reference, wall)
 
     def with_energies(self, merged: Summary, *, even: bool) -> Summary:
-        """Return a merge with energies of channels; children without get `even` ones, or are left
-        out.
-        """
+        """Return a merge with channels' energies; children without: `even` ones, or left out."""
         if knows_energies(merged):
             return merged
         tree, known = self._summaries.tree(self.schema), False
@@ -338,18 +326,14 @@ class Pool:
 
 
 class CountedRows(NamedTuple):
-    """Rows and sealed rows, and which of them count.
-
-    fingerprint : of the schema
-    earlier : those whose rows are read as of the schema; rows of others count for nothing
-    out : nodes whose rows do not count
-    """
+    """Rows and sealed rows, and which of them count."""
 
     rows: Mapping[tuple[str, Incarnation], Row]
     sealed: Mapping[tuple[str, str], Sealed]
-    fingerprint: str
+    fingerprint: str  # of the schema
+    # those whose rows are read as of the schema; rows of others count for nothing
     earlier: Set[str]
-    out: Set[str]
+    out: Set[str]  # nodes whose rows do not count
 
     def current(self) -> Iterator[Row]:
         return (

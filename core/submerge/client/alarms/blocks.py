@@ -66,10 +66,6 @@ class AlarmPeak:
     def __bool__(self) -> bool:
         return bool(self.begun or self.highest)
 
-    def begun_with(self, highest: Mapping[By, float]) -> AlarmPeak:
-        """Return it with the maxima of the block that the alarm began in, as far as they go."""
-        return replace(self, begun=larger(self.begun, highest))
-
     def after(self, highest: Mapping[By, float]) -> AlarmPeak:
         return replace(self, highest=larger(self.highest, highest))
 
@@ -346,7 +342,7 @@ class WatchedBlocks:
         }
         tally, peak = self.tally, self.peak
         if waits:
-            peak = peak.begun_with(self.highest)
+            peak = replace(peak, begun=larger(peak.begun, self.highest))
         elif self.highest or young:
             tally = tally.after(self.highest)
         before = self.before

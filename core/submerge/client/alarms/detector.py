@@ -93,13 +93,10 @@ def rows_needed(kinds: tuple[By, ...], after: int) -> Array:
 
 
 class Closeness(NamedTuple):
-    """How close the rows of one minute came to an alarm.
+    """How close the rows of one minute came to an alarm."""
 
-    minute : wall time divided by 60 and rounded down
-    share : the highest statistic of a row over its limit; None while there are no limits
-    """
-
-    minute: float = 0.0
+    minute: float = 0.0  # wall time divided by 60 and rounded down
+    # the highest statistic of a row over its limit; None while there are no limits
     share: float | None = None
 
     def at(self, wall: float) -> Closeness:
@@ -147,21 +144,16 @@ LEAST_RARE = 2000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectorState:
-    """What a detector keeps for the next process.
+    """What a detector keeps for the next process."""
 
-    alarms : The open one, and those that ended last.
-    held_s : For how long the open one has withheld rows.
-    frozen : Limits that the open one keeps while its rows are learnt; else empty.
-    blame : (channels,). Blame for the open one, in shares.
-    excused : Stuck channels that a person accepted, until they move.
-    raised, confirmed : As in `AlarmStatus`.
-    """
-
-    alarms: tuple[Alarm, ...] = ()
-    held_s: float = 0.0
+    alarms: tuple[Alarm, ...] = ()  # the open one, and those that ended last
+    held_s: float = 0.0  # for how long the open one has withheld rows
+    # limits that the open one keeps while its rows are learnt; else empty
     frozen: Mapping[By, float] = field(default_factory=dict)
+    # (channels,). Blame for the open one, in shares.
     blame: Array = field(default_factory=lambda: np.zeros(0))
-    excused: tuple[int, ...] = ()
+    excused: tuple[int, ...] = ()  # stuck channels that a person accepted, until they move
+    # as in `AlarmStatus`
     raised: int = 0
     confirmed: int = 0
     hours: KeptBlocks = field(default_factory=KeptBlocks)
@@ -176,51 +168,30 @@ class DetectorState:
 
 
 class Situation(NamedTuple):
-    """What holds for all rows of a block.
-
-    now : Now
-    version : int, of the model that made the scores
-    ready, settled : whether the node's own mean covers a moment, and a day
-    paused : whether an operator has paused learning
-    """
+    """What holds for all rows of a block."""
 
     now: Now
-    version: int
+    version: int  # of the model that made the scores
+    # whether the node's own mean covers a moment, and a day
     ready: bool = True
     settled: bool = True
-    paused: bool = False
+    paused: bool = False  # whether an operator has paused learning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmDetector:
     """The state of alarm detection at one node.
 
-    Attributes
-    ----------
-    settings : AlarmSettings
-    log : AlarmLog
-    hours : WatchedBlocks
-    channels : ChannelState
-    limits : AlarmLimits
-    judged_by : mapping of kind to float
-        The limits that the open alarm was last compared with.
-    scaling : Scaling or None
-        What values of channels are said in their units with.
-    recent : RecentScores
-        Of the rows before.
-    errors : tuple of (n, channels)
-        Errors of the last of - 1 rows before, and of some more.
-    highest : HighestSoFar
-        What provisional limits of its own follow from.
-    counts_rows : bool
-        Whether the rows that it watches count for these; those of files are judged alone.
-    group_rows : int
-        Rows that the group had learnt when its newest model was made.
-    held : frozenset of kind
-        Statistics that had promised limits: they keep them while half of their maxima are left.
-    closeness : Closeness
-        How close the rows of the newest minute came to an alarm; at least 1 while a channel is
-        stuck.
+    judged_by : The limits that the open alarm was last compared with.
+    scaling : What values of channels are said in their units with.
+    recent : Scores of the rows before.
+    errors : (n, channels) each. Errors of the last of - 1 rows before, and of some more.
+    highest : What provisional limits of its own follow from.
+    counts_rows : Whether the rows that it watches count for these; those of files are judged alone.
+    group_rows : Rows that the group had learnt when its newest model was made.
+    held : Statistics that had promised limits: they keep them while half of their maxima are left.
+    closeness : How close the rows of the newest minute came to an alarm; at least 1 while a channel
+        is stuck.
     """
 
     settings: AlarmSettings

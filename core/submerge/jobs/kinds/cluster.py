@@ -274,8 +274,6 @@ class ClusterJob:
             check_summaries(up, len(down.arrays["gammas"]), self._dim, self._rank)
         check_counts(up["count"], MOST_HELD * clients)
 
-    # -- the map ---------------------------------------------------------------------
-
     def _maps(self, down: PhaseDown) -> list[RandomFourier]:
         return [self._map.settled_at(gamma) for gamma in down.arrays["gammas"].tolist()]
 

@@ -43,16 +43,7 @@ from submerge.jobs.kind import (
 )
 from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, draws, seed_of
 from submerge.jobs.roster import MOST_MEMBERS
-from submerge.kernel.kmeans_rounds import (
-    TOLERANCE,
-    ClusterTally,
-    initial_centers,
-    local_summary,
-    nearest,
-    singles_left_out,
-    tally,
-    without_singles,
-)
+from submerge.kernel import kmeans_rounds
 
 # The grid is the same everywhere, an eighth of an octave a step, so counts of several
 # participants add up exactly, and no distance of a single row travels with more than its step. A
@@ -145,7 +136,7 @@ class KMeansJob:
             raise UsageError("kmeans needs the setting clusters, got none: add clusters=8")
         self._k = whole_of(settings, "clusters", 0, least=1, most=MOST_CLUSTERS)
         self._steps = whole_of(settings, "steps", 50, least=1, most=1000)
-        self._tolerance = number_of(settings, "tolerance", TOLERANCE, most=1.0)
+        self._tolerance = number_of(settings, "tolerance", kmeans_rounds.TOLERANCE, most=1.0)
         size = max(256, 16 * self._k)
         self._sample = whole_of(settings, "sample", size, least=self._k, most=MOST_SAMPLE)
         self._starts = whole_of(settings, "starts", 10, least=1, most=100)
@@ -162,12 +153,12 @@ class KMeansJob:
         if down.phase == "seed":
             return None, self._seeds(points.rows, node)
         centers = down.arrays["centers"]
-        found = tally(points.rows, centers)
+        found = kmeans_rounds.tally(points.rows, centers)
         cost = np.array([found.cost])
         if down.phase == "lloyd":
-            sent = singles_left_out(found)
+            sent = kmeans_rounds.singles_left_out(found)
             return None, {"counts": sent.counts, "sums": sent.sums, "cost": cost}
-        squares = nearest(points.held_out, centers)[1]
+        squares = kmeans_rounds.nearest(points.held_out, centers)[1]
         held_out = np.array([float(len(squares)), float(squares.sum())])
         distances = distance_counts(squares)
         return None, {
@@ -199,7 +190,7 @@ class KMeansJob:
             kept = {name: up[name] for name in ("counts", "cost", "held_out")}
             return JobAnswer({"centers": centers, **kept, **distance_limits(up["distances"])})
         cost = float(up["cost"][0])
-        moved = ClusterTally(up["counts"], up["sums"], cost).moved(centers)
+        moved = kmeans_rounds.ClusterTally(up["counts"], up["sums"], cost).moved(centers)
         state = LloydState(state.steps + 1, state.before)
         ends = not state.before - cost > self._tolerance * cost or state.steps == self._steps
         phase = "measure" if ends else "lloyd"
@@ -243,14 +234,14 @@ class KMeansJob:
             check_at_most("costs", up["held_out"][1:], up["held_out"][0] * farthest)
             check_distance_counts(up["distances"], float(up["held_out"][0]))
 
-    # -- the first centers ---------------------------------------------------------
-
     def _seeds(self, rows: Array, node: str) -> Arrays:
         """Return the centers of a participant's own clusters, by ascending key."""
         if not len(rows):
             return {"keys": np.empty(0), "weights": np.empty(0), "points": rows}
-        summary = local_summary(rows, self._k, StreamOfDraws(self._seed, node, self._k))
-        found = without_singles(summary)
+        summary = kmeans_rounds.local_summary(
+            rows, self._k, StreamOfDraws(self._seed, node, self._k)
+        )
+        found = kmeans_rounds.without_singles(summary)
         taken = found.counts > 0
         weights = found.counts[taken]
         keys = -logarithm(draws(self._seed, node, "keys", len(weights))) / weights
@@ -275,9 +266,9 @@ class KMeansJob:
                 f"clusters must be at most the {len(weights)} of two rows or more that all"
                 f" participants find among their own, got {self._k}"
             )
-        seeds = ClusterTally(weights, weights[:, None] * points, 0.0)
+        seeds = kmeans_rounds.ClusterTally(weights, weights[:, None] * points, 0.0)
         stream = StreamOfDraws(self._seed, ROOT, self._k * self._starts)
-        return initial_centers([seeds], self._k, stream, n_init=self._starts)
+        return kmeans_rounds.initial_centers([seeds], self._k, stream, n_init=self._starts)
 
 
 class StreamOfDraws:

@@ -146,8 +146,6 @@ class LandmarksJob:
         self._of, self._width = LandmarkSettings.of(settings), width
         self._known = KnownLandmarks(self._of, width, self._of.kernel)
 
-    # -- at a participant ------------------------------------------------------------
-
     def contribute(
         self, memory: Any, down: PhaseDown, points: JobPoints, node: str
     ) -> tuple[Any, Arrays]:
@@ -160,8 +158,6 @@ class LandmarksJob:
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         return len(up["points"]) if down.phase.startswith("points") else 0
 
-    # -- at a parent -----------------------------------------------------------------
-
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Add counts up, keep the smallest keys, or put rows together."""
         return _added(ups) if down.phase == "count" else self._known.merged(down.phase, ups)
@@ -172,8 +168,6 @@ class LandmarksJob:
             return None
         variance = up["squares"] / max(1.0, float(up["counts"][0]))
         return np.sqrt(variance) if self._of.scale else variance.sum(keepdims=True)
-
-    # -- at the root -----------------------------------------------------------------
 
     def first(self) -> tuple[Any, PhaseDown]:
         down = PhaseDown("count", {})
@@ -225,8 +219,6 @@ class LandmarksJob:
                 raise UsageError("gamma follows from how rows differ, and all are alike: give one")
             gamma = self._of.kernel.auto(spread)
         return {"gamma": np.array([gamma]), "offset": offset, "scale": scale}
-
-    # -- checks ------------------------------------------------------------------------
 
     def check_down(self, down: PhaseDown) -> None:
         """Refuse other phases, and arrays of another shape; remember what they hold."""

@@ -88,21 +88,14 @@ def words(texts: Any) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
-    """A file that was opened; its rows can be read from the start any number of times.
+    """A file that was opened; its rows can be read from the start any number of times."""
 
-    path : as the caller named it
-    columns : in the file's order, with the first values of `head` rows
-    whole : whether the file has no rows but these
-    notes : what was left out or guessed on opening it
-    named : whether it has headings
-    """
-
-    path: Path
-    columns: tuple[ColumnHead, ...]
+    path: Path  # as the caller named it
+    columns: tuple[ColumnHead, ...]  # in the file's order, with the first values of `head` rows
     head: int
-    whole: bool
-    notes: tuple[str, ...]
-    named: bool
+    whole: bool  # whether the file has no rows but these
+    notes: tuple[str, ...]  # what was left out or guessed on opening it
+    named: bool  # whether it has headings
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what settled how it is read; of the first values one says their type."""

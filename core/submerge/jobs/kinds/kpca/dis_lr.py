@@ -65,9 +65,6 @@ class Coordinates(NamedTuple):
         return cls(found, outside)
 
 
-# -- ranks ------------------------------------------------------------------------------------
-
-
 def ranks_up(at: Coordinates, rank: int, *, center: bool) -> Arrays:
     """Return a factor (rank or fewer, m) of the coordinates, and their exact sums."""
     C = at.inside
@@ -118,9 +115,6 @@ def found_in_ranks(up: Arrays, k: int) -> LeadingAxes:
     return LeadingAxes(axes, sigma**2, whole.mean, whole.energy, float(up["sums"][2]))
 
 
-# -- sketch -----------------------------------------------------------------------------------
-
-
 def sketch_up(at: Coordinates, columns: int, *, center: bool, seed: int) -> Arrays:
     """Return the triangle of random sums of the rows, of all rows if there are no more.
 
@@ -156,9 +150,6 @@ def found_in_sketch(up: Arrays, k: int, m: int, *, center: bool) -> LeadingAxes:
     return LeadingAxes(
         _signed(V[:r].T), sigma[:r] ** 2, mean, square - n * float(mean @ mean), outside
     )
-
-
-# -- exact ------------------------------------------------------------------------------------
 
 
 def exact_up(at: Coordinates) -> Arrays:
@@ -227,10 +218,6 @@ def merged_readings(ups: Sequence[Arrays], rank: int) -> dict[str, Array]:
     """Return the factor of all rows behind several."""
     merged = merged_ranks([factor_of(up) for up in ups], 2 * rank)
     return {NAMES[name]: array for name, array in merged.items()}
-
-
-def found_in_readings(up: Arrays, rank: int) -> LeadingAxes:
-    return found_in_ranks(factor_of(up), rank)
 
 
 def factor_of(up: Arrays) -> dict[str, Array]:

@@ -63,8 +63,6 @@ class KernelPcaJob:
         self._rank = dis_lr.rank_of(self._of.components, width)
         self._seen = Seen(self._of, width, self._of.kernel)
 
-    # -- at a participant ------------------------------------------------------------
-
     def contribute(
         self, memory: Any, down: PhaseDown, points: JobPoints, node: str
     ) -> tuple[Any, Arrays]:
@@ -75,8 +73,6 @@ class KernelPcaJob:
 
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         return len(up["points"]) if down.phase.startswith("points") else 0
-
-    # -- at a parent -----------------------------------------------------------------
 
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Keep the smallest keys, put points together, or merge factors."""
@@ -109,8 +105,6 @@ class KernelPcaJob:
         rows = max(1.0, float(up["counts"][0]))
         mean = up["sums"] / rows
         return np.maximum(up["squares"] / rows - float(mean @ mean), 0.0)
-
-    # -- at the root -----------------------------------------------------------------
 
     def first(self) -> tuple[Any, PhaseDown]:
         down = PhaseDown("count", {})
@@ -152,7 +146,7 @@ class KernelPcaJob:
             found = dis_lr.found_in_exact(up, of.components, center=of.center)
         if not len(found.eigenvalues):
             raise UsageError("kernel PCA needs rows that differ, and all rows are alike")
-        own = dis_lr.found_in_readings(up, self._rank) if of.readings else None
+        own = dis_lr.found_in_ranks(dis_lr.factor_of(up), self._rank) if of.readings else None
         state = state._replace(found=found, readings=own)
         if not state.counts.held_out:
             return self._answer(state, {})
@@ -200,8 +194,6 @@ class KernelPcaJob:
         if down is None:
             down = PhaseDown("project", {"points": up["points"], "size": np.array([float(m)])})
         return state, down
-
-    # -- checks ------------------------------------------------------------------------
 
     def check_down(self, down: PhaseDown) -> None:
         """Refuse other phases, and arrays of another shape; remember what they hold."""

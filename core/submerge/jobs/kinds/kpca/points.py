@@ -99,9 +99,6 @@ def residuals(rows: Array, points: Landmarks) -> Array:
     return np.concatenate(found)
 
 
-# -- what travels ----------------------------------------------------------------------------
-
-
 def merged_keys(keys: Sequence[Array], size: int) -> Array:
     """Return the smallest keys of all, ascending."""
     return np.sort(np.concatenate(keys), kind="stable")[:size]

@@ -118,8 +118,6 @@ class KnownPoints(ABC):
     def slack(self, stage: int, rows: Array, scores: Array) -> Array:
         """Return by how much another machine's scores of rows may differ: (n,)."""
 
-    # -- at a parent -----------------------------------------------------------------
-
     def merged(self, phase: str, ups: Sequence[Arrays]) -> Arrays:
         """Keep the smallest keys, or put rows together."""
         stage = stage_of(phase)
@@ -130,8 +128,6 @@ class KnownPoints(ABC):
             return rows
         scores = self.scores(stage, rows["points"].astype(np.float64))
         return cut_rows(rows, self.choice(stage), scores)
-
-    # -- at the root -----------------------------------------------------------------
 
     def limit_down(self, stage: int, sharing: float) -> dict[str, Array]:
         """Return how many rows one node may supply, if so many nodes may share theirs."""
@@ -150,8 +146,6 @@ class KnownPoints(ABC):
             return None
         arrays = {**self.limit_down(stage, sharing), "points": up["points"]}
         return PhaseDown(f"keys-{stage}", arrays)
-
-    # -- checks ----------------------------------------------------------------------
 
     def has(self, phase: str) -> bool:
         return 1 <= stage_of(phase) <= len(self.of.stages)
