@@ -133,10 +133,10 @@ def _has_terminal() -> bool:
 
 
 def _read_again() -> None:
-    from submerge_client.files import Readings
+    from submerge_client.files import FileLooks
     from submerge_client.logs import say
 
-    Readings.asked += 1
+    FileLooks.asked += 1
     say("lists and certificates are read again at their next use", signal="SIGHUP")
 
 

@@ -89,7 +89,7 @@ def stat_of(path: str | os.PathLike[str]) -> os.stat_result | None:
         return None
 
 
-class Readings:
+class FileLooks:
     """How often files that are read again when they change are to be read again as they are."""
 
     asked = 0
@@ -97,7 +97,7 @@ class Readings:
 
 def stamp(found: os.stat_result) -> tuple[int, int, int, int]:
     """Return a value that changes when a file does, or all are to be read again."""
-    return found.st_mtime_ns, found.st_size, found.st_ino, Readings.asked
+    return found.st_mtime_ns, found.st_size, found.st_ino, FileLooks.asked
 
 
 def is_same(one: os.stat_result | None, other: os.stat_result | None) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from submerge import UsageError
 from submerge_aggregator.admission.roster import parse_roster
 from submerge_aggregator.admission.watched_file import LOOK_S, MOST_BYTES, WatchedFile
-from submerge_client.files import Readings
+from submerge_client.files import FileLooks
 
 HEAD = "node,role,groups\n"
 
@@ -61,12 +61,12 @@ def test_it_is_read_again_when_it_has_changed(file, path, clock):
 
 
 def test_it_is_read_again_on_demand_though_size_and_time_are_those_of_before(file, path, clock):
-    """`Readings.asked` is what SIGHUP counts up."""
+    """`FileLooks.asked` is what SIGHUP counts up."""
     before = path.stat()
     path.write_text(HEAD + "b,client,\n")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert {"a"} == named(file, clock)
-    Readings.asked += 1
+    FileLooks.asked += 1
     assert {"b"} == named(file, clock)
 
 
