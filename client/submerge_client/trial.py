@@ -101,9 +101,8 @@ def listen(config: ClientConfig, *, seconds: float, enough: int = ENOUGH_ROWS) -
     if failed:
         raise failed[0]
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(names)))
-    first = tuple(dict.fromkeys(unknown))[:MOST_UNKNOWN]
-    took_s, warned = time.monotonic() - began, tuple(problems)
-    return Listened(rows, dict(sensor.counts), took_s, ended, first, warned)
+    first, took_s = tuple(dict.fromkeys(unknown))[:MOST_UNKNOWN], time.monotonic() - began
+    return Listened(rows, dict(sensor.counts), took_s, ended, first, tuple(problems))
 
 
 def unknown_names(unknown: Sequence[str], channels: Sequence[str]) -> str:

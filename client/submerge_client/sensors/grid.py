@@ -162,7 +162,9 @@ class Grid:
     def rows(self, now: float) -> Array:
         """Return the rows of all points that are due, (n, channels), oldest first."""
         due = math.floor((now - self._lateness) / self._period)
-        self._drop_early(math.ceil((now + self._lateness) / self._period) + 1)
+        last = math.ceil((now + self._lateness) / self._period) + 1
+        for point in [point for point in self._waiting if point > last]:
+            self.counts["early"] += self._count_out(self._waiting.pop(point))
         if not self._begun or now < self._now - self._lateness - self._period:
             self._begin_after(due, now)
         self._now = max(now, self._now)
@@ -182,10 +184,6 @@ class Grid:
         kept = self._kept(rows)
         self.held = held[kept] & ~np.isnan(rows[kept])
         return np.asarray(rows[kept])
-
-    def _drop_early(self, last: int) -> None:
-        for point in [point for point in self._waiting if point > last]:
-            self.counts["early"] += self._count_out(self._waiting.pop(point))
 
     def _begin_after(self, due: int, now: float) -> None:
         """Begin the grid, for the first time or because the clock was set back."""

@@ -147,17 +147,9 @@ def _cpu() -> Look:
     return look | {f"cpu.{core}.percent": percent for core, percent in each_core}
 
 
-def _load() -> Look:
-    return dict(zip(("load.1", "load.5", "load.15"), psutil.getloadavg(), strict=True))
-
-
 def _mem() -> Look:
     memory = psutil.virtual_memory()
     return {"mem.percent": memory.percent, "mem.available_bytes": float(memory.available)}
-
-
-def _swap() -> Look:
-    return {"swap.percent": psutil.swap_memory().percent}
 
 
 def _disk() -> Look:
@@ -193,9 +185,9 @@ def _temp() -> Look:
 
 FAMILIES: dict[str, Callable[[], Look]] = {
     "cpu": _cpu,
-    "load": _load,
+    "load": lambda: dict(zip(("load.1", "load.5", "load.15"), psutil.getloadavg(), strict=True)),
     "mem": _mem,
-    "swap": _swap,
+    "swap": lambda: {"swap.percent": psutil.swap_memory().percent},
     "disk": _disk,
     "net": _net,
     "temp": _temp,

@@ -155,6 +155,7 @@ SYSTEMS = {
     "rooms that differ": {"kitchen/state": '{"temp": %s}', "cellar/state": '{"co2": %s}'},
     "a house and rooms": {f"home/{n}/temp": "%s" for n in "ab"}
     | {f"{room}/state": '{"temp": %s}' for room in ("kitchen", "cellar")},
+    "a house and old Shellies": {"home/a/temp": "%s", "shellies/plug/relay/0/power": "%s"},
     "two sites": {"home/a/temp": "%s", "office/b/temp": "%s", "home/b/temp": "%s"},
     "three levels and four": {"home/a/temp": "%s", "home/a/b/temp": "%s", "cabin/a/temp": "%s"},
     "two Shellies": shelly("shellyplus1pm-a8032ab1") | shelly("shellyplus1pm-bbbb"),

@@ -80,15 +80,13 @@ class TasmotaDiscovery:
         elif what == "sensors":
             readings = _readings_in(content.get("sn"))
             self._readings.pop(device, None)
-            if self._topics.get(device) or self._has_room(readings):
+            waiting = len(readings) + sum(map(len, self._readings.values()))
+            has_room = len(self._readings) < MOST_DEVICES and waiting <= MOST_WAITING
+            if self._topics.get(device) or has_room:
                 self._readings[device] = readings
         if self._topics.get(device):
             for reading in self._readings.pop(device, ()):
                 yield self._topics[device], *reading
-
-    def _has_room(self, readings: list[tuple[str, str, str]]) -> bool:
-        waiting = sum(map(len, self._readings.values()))
-        return len(self._readings) < MOST_DEVICES and waiting + len(readings) <= MOST_WAITING
 
 
 def _topic_of(config: dict[str, Any]) -> str:
