@@ -14,7 +14,14 @@ import click
 from submerge.errors import UsageError
 from submerge.protocol.names import NAME_RULE, is_name
 from submerge.protocol.permission import ROLES, Permission, Role
-from submerge_files.console import options
+from submerge_files.console.options import (
+    FILE,
+    FOLDER,
+    Decorator,
+    default_option,
+    json_option,
+    together,
+)
 from submerge_files.console.progress import advancing
 from submerge_files.console.units import ago
 from submerge_operate.pki.directory import PkiDirectory
@@ -43,14 +50,14 @@ HOST = click.option(
     metavar="NAME_OR_IP",
     help="A name or address by which others connect to it; may be repeated.",
 )
-LASTS = options.default_option(
+LASTS = default_option(
     "--lasts",
     "90d",
     "How long it is valid: 90d, 1y, 10m (minutes).",
     type=span,
     metavar="DURATION",
 )
-AS_JSON = options.json_option()
+AS_JSON = json_option()
 
 PKI = Path("pki")
 
@@ -58,7 +65,7 @@ LONGEST_PASSPHRASE = 1000
 """Bytes; OpenSSL accepts little more."""
 
 
-def pki_options(*, signs: bool = True) -> options.Decorator:
+def pki_options(*, signs: bool = True) -> Decorator:
     """Return what adds --dir, and --passphrase-file where it `signs`, and passes `pki` on."""
 
     def add(command: Any) -> Any:
@@ -66,15 +73,13 @@ def pki_options(*, signs: bool = True) -> options.Decorator:
         def run(directory: Path, passphrase_file: Path | None = None, **given: Any) -> Any:
             return command(pki=PkiDirectory(directory, _passphrase(passphrase_file)), **given)
 
-        place = options.default_option(
-            "--dir", PKI, "The authority's directory.", "directory", type=options.FOLDER
-        )
+        place = default_option("--dir", PKI, "The authority's directory.", "directory", type=FOLDER)
         passphrase = click.option(
             "--passphrase-file",
-            type=options.FILE,
+            type=FILE,
             help="The passphrase of the authority's key.  [default: not encrypted]",
         )
-        return options.together(place, *([passphrase] if signs else []))(run)
+        return together(place, *([passphrase] if signs else []))(run)
 
     return add
 

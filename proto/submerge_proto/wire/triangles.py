@@ -19,13 +19,20 @@ from submerge import Array, PeerError
 from submerge._linalg import Storage
 from submerge.pca.whole_scatter import WholeScatter, triangle
 from submerge_proto.v1 import summary_pb2 as pb
-from submerge_proto.wire import sizes
 from submerge_proto.wire.columns import (
     array_of,
     bytes_of,
     energies_bytes,
     energies_of,
     flushed,
+)
+from submerge_proto.wire.sizes import (
+    ROUNDING,
+    check_channels,
+    check_numbers,
+    check_sizes,
+    consistent,
+    within_sizes,
 )
 
 MOST_WHOLE = 1 << 12
@@ -65,7 +72,7 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> W
         raise PeerError("expected a whole scatter, got one with directions", kind="shape")
     if message.exact and not kept:
         raise PeerError("a whole scatter travels as float32, got float64", kind="shape")
-    sizes.check_numbers(message, np.empty(0))
+    check_numbers(message, np.empty(0))
     mean, energies = array_of(message.mean, "mean", dim), energies_of(message)
     energy, bound = message.energy, message.spectral_bound
     if message.exact:
@@ -76,21 +83,21 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> W
             raise PeerError("energy must not be less than the scatter holds", kind="energy")
     held.flags.writeable = False
     if not kept:
-        sizes.check_sizes(message, mean)
+        check_sizes(message, mean)
         # No more can be missing from an eigenvalue than the whole energy.
         bound, mean = min(bound, energy), flushed(mean)
     whole = WholeScatter(fingerprint, held, mean, message.weight, energy, bound, energies)
     if energies is not None and not kept:
-        sizes.check_channels(energies, channels_held(whole), energy, bound)
+        check_channels(energies, channels_held(whole), energy, bound)
     return whole
 
 
 def saturated_whole(whole: WholeScatter) -> WholeScatter:
     """Return a whole scatter that passes all checks of a receiver; itself if it does."""
-    whole = sizes.within_sizes(_with_energy(whole))
+    whole = within_sizes(_with_energy(whole))
     if whole.channel_energies is None:
         return whole
-    energies = sizes.consistent(
+    energies = consistent(
         whole.channel_energies, channels_held(whole), whole.energy, whole.spectral_bound
     )
     return (
@@ -118,7 +125,7 @@ def _with_energy(whole: WholeScatter) -> WholeScatter:
 def _has_energy(packed_rows: Storage) -> bool:
     """Return whether a triangle holds no more than the energy, to rounding."""
     held = float(np.square(packed_rows, dtype=np.float64).sum())
-    return held * (1 - sizes.ROUNDING) <= 1.0
+    return held * (1 - ROUNDING) <= 1.0
 
 
 def _triangle(data: bytes, form: str, dim: int) -> Storage:
