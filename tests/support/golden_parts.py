@@ -185,10 +185,7 @@ def moments(width: int, count: int, *, sample: bool) -> Moments:
 
 
 def alarms(node: str, first: str = "spe") -> tuple[Alarm, ...]:
-    """Return an open alarm, and one that is over of each other cause and verdict.
-
-    first : the cause of the open one
-    """
+    """Return an open alarm of the cause `first`, and one that is over of each other."""
     verdicts: dict[Any, Any] = {
         "spe": "",
         "t2": "accepted",
@@ -217,10 +214,7 @@ def alarms(node: str, first: str = "spe") -> tuple[Alarm, ...]:
 
 
 def alarm_status(node: str, state: int = 2) -> AlarmStatus:
-    """Return how a client watches.
-
-    state : by its place: learning, armed, alarm, paused, stale
-    """
+    """Return how a client watches; states: learning, armed, alarm, paused, stale."""
     return AlarmStatus(
         states=tuple(int(i == state) for i in range(5)),
         alarms=alarms(node),
