@@ -43,12 +43,7 @@ from submerge_client.replies import Replies, no_replies
 from submerge_client.score_outputs.lines import ScoredBlock, ScoreOutput, ScoreOutputs
 from submerge_client.sensors import Sensor
 from submerge_client.sensors.gather import Lags, RowGatherer, RowsWaiting, SensorEnded
-from submerge_client.uplink import (
-    Came,
-    Heard,
-    Opened,
-    Uplink,
-)
+from submerge_client.uplink import Came, Heard, Opened, Uplink
 from submerge_client.uplink.parent_link import ParentLink
 from submerge_client.uplink.tls import Credentials
 from submerge_client.watchdog import Watchdog

@@ -90,10 +90,7 @@ def check_outside(config: ClientConfig) -> None:
 
 
 def _sensor(
-    config: ClientConfig,
-    note: SensorLog,
-    habits: Path | None,
-    outlet: MetricOutlet | None = None,
+    config: ClientConfig, note: SensorLog, habits: Path | None, outlet: MetricOutlet | None = None
 ) -> Sensor:
     names = [channel.name for channel in config.schema.sensed]
     gather_s = config.timing.gather_s

@@ -37,22 +37,14 @@ COMMANDS = {
         "List who reports; forget a node, quarantine it, or pause what it learns.",
         ROOT,
     ),
-    "nodes learn": (
-        "submerge_operate.fleet.learn",
-        "Pause or resume what a node learns.",
-        ROOT,
-    ),
+    "nodes learn": ("submerge_operate.fleet.learn", "Pause or resume what a node learns.", ROOT),
     "alarms": ("submerge_operate.fleet.alarms", "List alarms; accept or reject one.", ROOT),
     "jobs": (
         "submerge_operate.fleet.jobs.command",
         "Compute something of all rows, in rounds; list what is computed.",
         FILES,
     ),
-    "jobs list": (
-        "submerge_operate.fleet.jobs.job_list",
-        "List the jobs of a root.",
-        ROOT,
-    ),
+    "jobs list": ("submerge_operate.fleet.jobs.job_list", "List the jobs of a root.", ROOT),
     "backup": (
         "submerge_operate.backup",
         "Copy the store of a running root; check a copy, or restore it.",
@@ -64,11 +56,7 @@ COMMANDS = {
         PKI,
     ),
     "pki kits": ("submerge_operate.pki.kits", "Make kits for all nodes of a list.", PKI),
-    "doctor": (
-        "submerge_operate.doctor.command",
-        "Find what keeps a program from its work.",
-        ROOT,
-    ),
+    "doctor": ("submerge_operate.doctor.command", "Find what keeps a program from its work.", ROOT),
     "drill": ("submerge_operate.fleet.drill", "Say which faults would raise an alarm.", FILES),
     "model": (
         "submerge_operate.fleet.model",

@@ -23,14 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import (
-    CAUSES,
-    MARKS,
-    Alarm,
-    Deviation,
-    excess,
-    parse_alarm_name,
-)
+from submerge.protocol.alarm_status import CAUSES, MARKS, Alarm, Deviation, excess, parse_alarm_name
 from submerge.protocol.names import LAST_SECOND
 
 

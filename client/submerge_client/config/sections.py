@@ -31,8 +31,7 @@ SHOWN = {"shown": True}
 """Marks text that other machines may read; text without the mark is shown to none."""
 
 Name = Annotated[
-    str,
-    Meta(pattern=rf"^{NAME}\Z", description=f"a name in quotes, {NAME_RULE}", extra=SHOWN),
+    str, Meta(pattern=rf"^{NAME}\Z", description=f"a name in quotes, {NAME_RULE}", extra=SHOWN)
 ]
 NamePattern = Annotated[
     str,

@@ -8,15 +8,7 @@ from collections.abc import Callable
 
 from submerge.protocol.machine import Now
 from submerge_client.logs import say
-from submerge_client.uplink import (
-    Came,
-    Opened,
-    Parted,
-    SendRefused,
-    Slowed,
-    TooLarge,
-    Uplink,
-)
+from submerge_client.uplink import Came, Opened, Parted, SendRefused, Slowed, TooLarge, Uplink
 from submerge_client.uplink.tls import Credentials
 from submerge_proto.wire.codec import Kind
 

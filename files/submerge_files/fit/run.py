@@ -114,10 +114,7 @@ class Comparison:
 
 
 def compare(
-    labels: Sequence[Label],
-    rows: Sequence[int],
-    alarms: Sequence[FoundAlarm],
-    normal_s: float,
+    labels: Sequence[Label], rows: Sequence[int], alarms: Sequence[FoundAlarm], normal_s: float
 ) -> Comparison:
     """Compare alarms with faults: one that overlaps a fault finds it, any other is false."""
     spans = [_span(alarm) for alarm in alarms]

@@ -203,10 +203,7 @@ class FrameJudge:
         return table
 
     def request(
-        self,
-        level: AnotherLevel | None,
-        when: Condition | None,
-        at_most: str,
+        self, level: AnotherLevel | None, when: Condition | None, at_most: str
     ) -> DetectRequest:
         """Return what `submerge detect` would be asked for."""
         check_limits(self.saved, self.learnt)

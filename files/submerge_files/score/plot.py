@@ -11,12 +11,7 @@ from submerge_files.console.curves import Highest
 from submerge_files.console.figures import Axes, Figure, save
 from submerge_files.score.output import FileRows
 
-SERIES = {
-    "distance": "distance{}",
-    "spe": "SPE{}",
-    "linear": "SPE of readings",
-    "t2": "T2{}",
-}
+SERIES = {"distance": "distance{}", "spe": "SPE{}", "linear": "SPE of readings", "t2": "T2{}"}
 """Scores that are drawn, from top to bottom; in a kernel group, of features."""
 
 

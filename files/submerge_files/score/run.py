@@ -213,10 +213,7 @@ def written_scores(
 
 
 def score_apart(
-    workers: Workers,
-    wanted: ScoreRequest,
-    folder: str,
-    advance: Advance = lambda _: None,
+    workers: Workers, wanted: ScoreRequest, folder: str, advance: Advance = lambda _: None
 ) -> tuple[ScoreSummary, dict[str, None]]:
     """Let workers score files, each into a file in a folder: scores do not travel."""
     summary, remarks = ScoreSummary(wanted.normal), dict[str, None]()

@@ -99,11 +99,7 @@ def sensor(
 ) -> Iterator[Finding]:
     """Check that the sensor delivers rows with all channels."""
     if config.sensor.reads_input and is_terminal():
-        yield warning(
-            "sensor",
-            "not tried: it reads standard input, which is this terminal",
-            PIPE,
-        )
+        yield warning("sensor", "not tried: it reads standard input, which is this terminal", PIPE)
         return
     if config.period_s > LONGEST_WAIT_S:
         yield warning(

@@ -21,14 +21,7 @@ from submerge_client.config.links import Link, UplinkConfig
 from submerge_client.uplink import Came, Heard, Opened, Parted, SendRefused
 from submerge_client.uplink.broker import broker_of
 from submerge_client.uplink.factory import make_uplink
-from submerge_client.uplink.tls import (
-    ParentName,
-    Tls,
-    alternatives,
-    identity,
-    shown_by,
-    tls_of,
-)
+from submerge_client.uplink.tls import ParentName, Tls, alternatives, identity, shown_by, tls_of
 from submerge_files.console.units import in_words, moment
 from submerge_operate.doctor.findings import Finding, fails, ok, warning
 from submerge_proto.wire import codec, topics
@@ -46,13 +39,7 @@ RUNNING = "is the parent running under that name? run submerge doctor there"
 
 
 def parent(
-    link: UplinkConfig,
-    *,
-    name: str,
-    node: str,
-    groups: Sequence[str],
-    kit: Path | None,
-    now: float,
+    link: UplinkConfig, *, name: str, node: str, groups: Sequence[str], kit: Path | None, now: float
 ) -> Iterator[Finding]:
     """Check that a parent answers under its name; nothing is sent to it."""
     if link.scheme == "memory":

@@ -187,12 +187,7 @@ def _on_files(
         normal, ReadingOptions(quantity=quantity, **reading), when
     )
     asked = ScoreRequest(
-        normal,
-        files,
-        when=condition,
-        reading=options,
-        allow_missing=True,
-        remembered=remembered,
+        normal, files, when=condition, reading=options, allow_missing=True, remembered=remembered
     )
     request = DrillRequest(
         settings=_settings(at_most, period),
@@ -209,12 +204,7 @@ def _on_files(
 
 
 def _show(
-    answers: list[FileAnswer],
-    normal: Normal,
-    at_most: str,
-    plot: Path | None,
-    *,
-    as_json: bool,
+    answers: list[FileAnswer], normal: Normal, at_most: str, plot: Path | None, *, as_json: bool
 ) -> None:
     from submerge.drill.drill import FOUND
     from submerge.drill.merged import in_units, merged

@@ -17,12 +17,7 @@ import click
 from submerge.errors import UsageError
 from submerge_aggregator.operators.scopes import SCOPES
 from submerge_files.console.admin_client import AdminCommand, AdminGroup
-from submerge_files.console.options import (
-    FILE,
-    AggregatorOptions,
-    aggregator_options,
-    json_option,
-)
+from submerge_files.console.options import FILE, AggregatorOptions, aggregator_options, json_option
 from submerge_files.console.units import moment
 from submerge_operate.pki.issued import span
 

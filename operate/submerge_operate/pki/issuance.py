@@ -51,11 +51,7 @@ HOST = click.option(
     help="A name or address by which others connect to it; may be repeated.",
 )
 LASTS = default_option(
-    "--lasts",
-    "90d",
-    "How long it is valid: 90d, 1y, 10m (minutes).",
-    type=span,
-    metavar="DURATION",
+    "--lasts", "90d", "How long it is valid: 90d, 1y, 10m (minutes).", type=span, metavar="DURATION"
 )
 AS_JSON = json_option()
 

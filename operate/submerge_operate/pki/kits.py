@@ -17,13 +17,7 @@ from submerge_files.console.options import FILE, flag_option
 from submerge_operate.pki import issuance
 from submerge_operate.pki.authority import hosts_of
 from submerge_operate.pki.directory import PkiDirectory
-from submerge_operate.pki.issuance import (
-    AS_JSON,
-    LASTS,
-    check_serving,
-    permission_of,
-    pki_options,
-)
+from submerge_operate.pki.issuance import AS_JSON, LASTS, check_serving, permission_of, pki_options
 from submerge_operate.pki.issued import Entry, check_node
 
 COLUMNS = ("node", "hosts", "role", "groups")

@@ -18,12 +18,7 @@ from submerge.jobs.kind import JobSetting
 from submerge.jobs.kinds import KINDS, settings_of
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge_aggregator.jobs.views import JobView
-from submerge_files.console.admin_client import (
-    AdminCommand,
-    ListedFirst,
-    confirm,
-    say_back,
-)
+from submerge_files.console.admin_client import AdminCommand, ListedFirst, confirm, say_back
 from submerge_files.console.options import (
     FILE,
     QUIET,
