@@ -23,27 +23,6 @@ from submerge_files.reader import time_form
 from submerge_files.reader.formats.tables import Kind, RawRows, TableFile, names_of, words
 from submerge_files.reader.options import NO_TIME, ReadingOptions
 from submerge_files.reader.selection import place_of
-from submerge_files.reader.time_form import (
-    COMPACT,
-    TEXT,
-    TYPED,
-    TimeForm,
-    epochs_of,
-    going_on,
-    is_called_time,
-    is_clock,
-    is_compact,
-    is_elapsed,
-    is_slashed,
-    is_time,
-    orders_of,
-    parsed_by,
-    places_called_time,
-    scale_of,
-    since_1970,
-    slashed,
-    values_of,
-)
 
 YEAR_2200 = 7.3e9
 """Seconds since 1970 from which a time is none: dates without separators look like that."""
@@ -59,7 +38,7 @@ class ClockColumn:
     """
 
     places: tuple[int, ...]
-    form: TimeForm
+    form: time_form.TimeForm
     order: bool | None = None
     either: str = ""
 
@@ -79,7 +58,7 @@ class ClockColumn:
 
     def in_order(self, order: bool) -> ClockColumn:
         """Return the column with its slashed dates in one order."""
-        return ClockColumn(self.places, slashed(order), order)
+        return ClockColumn(self.places, time_form.slashed(order), order)
 
 
 class Found(NamedTuple):
@@ -93,8 +72,10 @@ class Found(NamedTuple):
 def clock_of(file: TableFile, options: ReadingOptions) -> Found:
     """Find the time column of a file, or read the one that is named."""
     option = options.time
-    form = parsed_by(options.time_format) if options.time_format else None
-    if option == NO_TIME and NO_TIME not in names_of(file):
+    form = time_form.parsed_by(options.time_format) if options.time_format else None
+    # A table of one column is one of another mark.
+    alone = len(file.columns) == 1 and not (option or form)
+    if alone or (option == NO_TIME and NO_TIME not in names_of(file)):
         return Found(None)
     if option:
         return _named(file, option, form)
@@ -102,9 +83,9 @@ def clock_of(file: TableFile, options: ReadingOptions) -> Found:
     by_content = (*_by_type(file), *_by_content(file), *_by_name(file))
     places = [*dict.fromkeys(by_content if form is None else _by_form(file, form))]
     if not places:
-        time_form.check_passed_over(file, places_called_time(file), options.time_format)
+        time_form.check_passed_over(file, time_form.places_called_time(file), options.time_format)
         return Found(None, tuple(_channels_called_time(file, ())))
-    goes_on = going_on([len({*file.columns[i].full}) for i in places])
+    goes_on = time_form.going_on([len({*file.columns[i].full}) for i in places])
     place = places[goes_on[0]]
     found = _read_as(file, place, form)
     read = found.clock.places if found.clock else ()
@@ -118,7 +99,7 @@ def clock_of(file: TableFile, options: ReadingOptions) -> Found:
     return Found(found.clock, (*found.notes, *notes), others)
 
 
-def _named(file: TableFile, option: str, form: TimeForm | None) -> Found:
+def _named(file: TableFile, option: str, form: time_form.TimeForm | None) -> Found:
     day, plus, clock = option.partition("+")
     if plus and option not in names_of(file):
         places = (place_of(file, day, "--time"), place_of(file, clock, "--time"))
@@ -135,24 +116,28 @@ def _by_type(file: TableFile) -> Iterator[int]:
 
 def _by_content(file: TableFile) -> Iterator[int]:
     for i, column in enumerate(file.columns):
-        some_text = column.kind == Kind.TEXT and is_called_time(column)
-        if column.kind == Kind.TIMES or (some_text and any(map(is_time, column.full))):
+        some_text = column.kind == Kind.TEXT and time_form.is_called_time(column)
+        if column.kind == Kind.TIMES or (some_text and any(map(time_form.is_time, column.full))):
             yield i
 
 
 def _by_name(file: TableFile) -> Iterator[int]:
-    for i in places_called_time(file):
-        column, values = file.columns[i], values_of(file.columns[i])
+    for i in time_form.places_called_time(file):
+        column, values = file.columns[i], time_form.values_of(file.columns[i])
         if column.kind != Kind.NUMBERS:
             continue
-        at_once = scale_of(values) or is_compact(values) or epochs_of(column, values)
-        if at_once or is_elapsed(column, values):
+        at_once = (
+            time_form.scale_of(values)
+            or time_form.is_compact(values)
+            or time_form.epochs_of(column, values)
+        )
+        if at_once or time_form.is_elapsed(column, values):
             yield i
 
 
-def _by_form(file: TableFile, form: TimeForm) -> Iterator[int]:
+def _by_form(file: TableFile, form: time_form.TimeForm) -> Iterator[int]:
     """Yield columns whose values are of a form: those that are called time first."""
-    called = [*places_called_time(file)]
+    called = [*time_form.places_called_time(file)]
     # Any number is a time since 1970.
     others = [] if form.numeric else [i for i in range(len(file.columns)) if i not in called]
     for i in (*called, *others):
@@ -162,26 +147,28 @@ def _by_form(file: TableFile, form: TimeForm) -> Iterator[int]:
 
 
 def _channels_called_time(file: TableFile, taken: Sequence[int]) -> Iterator[str]:
-    for i in places_called_time(file):
+    for i in time_form.places_called_time(file):
         column = file.columns[i]
         if column.kind == Kind.NUMBERS and i not in taken:
             yield f"{column.name} holds numbers that are no times and is read as a channel"
 
 
-def _read_as(file: TableFile, place: int, form: TimeForm | None) -> Found:
+def _read_as(file: TableFile, place: int, form: time_form.TimeForm | None) -> Found:
     column = file.columns[place]
     if form is not None:
         time_form.check_form(file, place, form)
         return Found(ClockColumn((place,), form))
     if column.typed:
-        return Found(ClockColumn((place,), TYPED))
+        return Found(ClockColumn((place,), time_form.TYPED))
     if column.kind == Kind.NUMBERS:
         return _of_numbers(file, place)
-    if not any(map(is_time, column.full)):
+    if not any(map(time_form.is_time, column.full)):
         raise time_form.not_times(file, place)
     days_only = all(len(value) <= 10 for value in column.full)
     beside = [
-        i for i, each in enumerate(file.columns) if each.full and all(map(is_clock, each.full))
+        i
+        for i, each in enumerate(file.columns)
+        if each.full and all(map(time_form.is_clock, each.full))
     ]
     if days_only and beside:
         return Found(_of_text(file, (place, beside[0])))
@@ -189,29 +176,30 @@ def _read_as(file: TableFile, place: int, form: TimeForm | None) -> Found:
 
 
 def _of_numbers(file: TableFile, place: int) -> Found:
-    column, values = file.columns[place], values_of(file.columns[place])
-    if is_compact(values):
-        return Found(ClockColumn((place,), COMPACT))
-    scale, epochs = scale_of(values), epochs_of(column, values)
-    if epochs or (scale and values.max() / scale > YEAR_2200):
-        raise time_form.other_epoch(file, place, epochs)
+    column, values = file.columns[place], time_form.values_of(file.columns[place])
+    if time_form.is_compact(values):
+        return Found(ClockColumn((place,), time_form.COMPACT))
+    scale, epochs = time_form.scale_of(values), time_form.epochs_of(column, values)
+    dates = time_form.patterns_of_digits(column, values)
+    if epochs or dates or (scale and values.max() / scale > YEAR_2200):
+        raise time_form.other_epoch(file, place, epochs, dates)
     if scale:
-        return Found(ClockColumn((place,), since_1970(scale)))
+        return Found(ClockColumn((place,), time_form.since_1970(scale)))
     note = f"{column.name} holds seconds from an unknown start: shown as if from 1970"
-    return Found(ClockColumn((place,), since_1970(1.0)), (note,))
+    return Found(ClockColumn((place,), time_form.since_1970(1.0)), (note,))
 
 
 def _of_text(file: TableFile, places: tuple[int, ...]) -> ClockColumn:
     column = file.columns[places[0]]
-    some = next((value for value in column.full if is_slashed(value)), "")
+    some = next((value for value in column.full if time_form.is_slashed(value)), "")
     clocks = (file.columns[place].full[0] for place in places[1:])
-    clock = ClockColumn(places, TEXT, either=" ".join([some, *clocks]) if some else "")
+    clock = ClockColumn(places, time_form.TEXT, either=" ".join([some, *clocks]) if some else "")
     if not some:
         return clock
-    orders = orders_of(column.full)
+    orders = time_form.orders_of(column.full)
     if len(orders) == 2 and not file.whole:
         for raw in file.blocks((), places[:1]):
-            orders &= orders_of(words(raw.texts[0]))
+            orders &= time_form.orders_of(words(raw.texts[0]))
             if len(orders) < 2:
                 break
     if not orders:
