@@ -742,6 +742,11 @@ def test_numbers_after_rows_of_a_word_are_no_column_of_text(tmp_path: Path) -> N
     assert "column 3 (b): expected numbers, or text alone" in said
     assert "--na Bad" in said
     assert 300 == np.isnan(opened(path, missing=("Bad",))[1]).sum()
+    assert "--na Bad makes gaps of it" in refused(path, columns=("a", "b"))
+    rows[:300:2, 1] = "Off line"
+    two = written(tmp_path / "two.csv", stamps(N), *rows.T, head="time,a,b,c,d")
+    assert "--na 'Off line,Bad' makes gaps of them" in refused(two)
+    assert 300 == np.isnan(opened(two, missing=("Bad", "Off line"))[1]).sum()
     named = written(
         tmp_path / "n.csv", stamps(N), *plant().round(4).T, ["north"] * N, head="time,a,b,c,d,site"
     )
@@ -874,6 +879,11 @@ def test_a_column_of_decimal_years_is_no_meter(run: Callable[[str], Ran], tmp_pa
         ("%Y年%m月%d日 %H:%M", ["%Y年%m月%d日 %H:%M"]),
         ("%H:%M:%S %d/%m/%Y", ["%H:%M:%S %d/%m/%Y", "%H:%M:%S %m/%d/%Y"]),
         ("%Y-%m-%dT%H:%M:%S+00:00[Europe/London]", ["%Y-%m-%dT%H:%M:%S%z[Europe/London]"]),
+        ("%Y%m%dT%H%M%SZ", ["%Y%m%dT%H%M%S%z"]),
+        ("%d%b%Y:%H:%M:%S", ["%d%b%Y:%H:%M:%S"]),
+        ("%Y-%m-%d-%H.%M.%S.000000", ["%Y-%m-%d-%H.%M.%S.%f"]),
+        ("%Y-%m-%d %Hh%M", ["%Y-%m-%d %Hh%M"]),
+        ("%G-W%V-%u %H:%M", ["%G-W%V-%u %H:%M"]),
     ],
 )
 def test_the_pattern_that_is_named_reads_the_dates(
@@ -884,6 +894,40 @@ def test_the_pattern_that_is_named_reads_the_dates(
 
     assert f"as in --time-format {' or '.join(map(repr, patterns))}, " in refused(path)
     assert BEGIN.timestamp() + 60 == opened(path, time_format=form)[2][0].times[1]
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y %I:%M a. m.", "2. März %Y %H:%M", "%H:%M"])
+def test_no_pattern_is_named_that_does_not_read_the_times(tmp_path: Path, form: str) -> None:
+    """`strptime` has no word for these months and halves of a day, and no date for a clock."""
+    path = table(tmp_path / "a.csv", plant(300), stamps(300, form=form))
+
+    message = refused(path)
+
+    assert "--time-format" not in message
+    assert ("--time DATE+CLOCK" in message) == (form == "%H:%M")
+
+
+@pytest.mark.parametrize(
+    "form", ["%y%m%d%H%M", "%y%m%d%H%M%S", "%d%m%Y%H%M", "%m%d%Y%H%M%S", "%Y%m%d%H%M%S000"]
+)
+def test_dates_in_digits_are_no_times_since_1970(tmp_path: Path, form: str) -> None:
+    """2603020000 would be a second of 2052: the patterns that read it are named."""
+    path = table(tmp_path / "a.csv", plant(300), stamps(300, form=form))
+    pattern = form.replace("000", "%f")
+
+    assert pattern in re.findall("'(%[^']*)'", refused(path))
+    assert BEGIN.timestamp() + 60 == opened(path, time_format=pattern)[2][0].times[1]
+
+
+@pytest.mark.parametrize("step", [0.5, 1, 10, 60, 3600, 86400])
+@pytest.mark.parametrize("first", [1.2032600e9, 1.6121310e9, 1.7724096e9])
+def test_times_since_1970_are_no_dates_in_digits(tmp_path: Path, first: float, step: float) -> None:
+    """Some of them would be dates, such as 1612131000."""
+    for n in 9, 300:
+        times = [f"{first + step * i:.1f}".removesuffix(".0") for i in range(n)]
+        path = table(tmp_path / "a.csv", plant(n), times)
+
+        assert first + 2 * step == opened(path)[2][0].times[2]
 
 
 # -- groups of digits
@@ -907,6 +951,10 @@ def test_points_that_group_digits_are_no_decimal_points(tmp_path: Path) -> None:
     for name, columns in others.items():
         path = written(tmp_path / f"{name}.csv", times, *columns, head="time;a;b", mark=";")
         assert "whose point groups its digits, as other fields show" in refused(path)
+    late = [grouped(500 + 2 * i) for i in range(len(times))]
+    path = written(tmp_path / "late.csv", times, late, late, head="time;a;b", mark=";")
+    assert "." not in late[199]
+    assert "whose point groups its digits" in refused(path)
     decimals = np.char.mod("%.3f", plant(300)).T
     path = written(tmp_path / "d.csv", times, *decimals, head="time;a;b;c;d", mark=";")
     np.testing.assert_allclose(plant(300), opened(path)[1], atol=1e-3)
@@ -1054,6 +1102,7 @@ def test_the_cure_for_a_word_among_numbers_is_read(tmp_path: Path, word: str) ->
 @pytest.mark.parametrize(
     ("text", "cure"),
     [
+        ("time^a\n" + "1772409600^2\n" * 9, "if another mark is between its columns, write commas"),
         ("a::b\n1::2\n3::4\n5::6\n" * 9, "if another mark is between its columns, write commas"),
         ("a,b\n1,2,\n3,4,\n5,6,\n" * 9, "if each row ends in that mark, end the headings in it"),
         ("a,b\n1,2\n3,4\n\0\0\0\0\n", "got zero bytes, as after a loss of power; leave them out"),
@@ -1121,14 +1170,35 @@ def test_a_column_that_is_half_of_words_names_the_option(tmp_path: Path, first: 
     assert 150 == np.isnan(opened(path, missing=("Bad",))[1]).sum()
 
 
-def test_a_total_below_rows_without_times_is_no_gap(tmp_path: Path) -> None:
-    """Its other cells would be learnt: the message names the row, too."""
-    path = written(tmp_path / "a.csv", *plant(300).T, head="a,b,c,d")
-    path.write_text(path.read_text() + "Total,6000,6000,6000\n")
+@pytest.mark.parametrize("first", ["a", "state", "no", "time"])
+@pytest.mark.parametrize("word", ["Total", "Grand total:", "Mittelwert"])
+def test_a_total_below_rows_without_times_is_no_row(tmp_path: Path, first: str, word: str) -> None:
+    """Also in a column that is left out: its other cells would be learnt."""
+    columns = {"a": plant(300)[:, 3], "state": ["RUN"] * 300, "no": range(300)}
+    columns["time"] = stamps(300)
+    path = written(tmp_path / "a.csv", columns[first], *plant(300).T[:3], head=f"{first},b,c,d")
+    path.write_text(f"{path.read_text()}{word},6000,6000,6000\nMax,25,25,25\n\n")
 
-    message = refused(path)
-    assert "line 302, column 1 (a): expected a number, got 'Total'" in message
-    assert "or the row if it is a total" in message
+    message = refused(path, time="none")
+    assert f"line 302, column 1 ({first}): expected a row as those above, got '{word}'" in message
+    assert "leave the line out" in message
+
+
+def test_a_state_that_is_called_as_a_total_is_one(tmp_path: Path) -> None:
+    """It is not below the table alone."""
+    states = ["RUN"] * 300 + ["average"] * 30
+    path = written(tmp_path / "a.csv", states, *plant(330).T, head="state,a,b,c,d")
+
+    assert 330 == len(opened(path)[1])
+
+
+def test_a_total_below_a_sheet_is_no_row(tmp_path: Path) -> None:
+    """Spreadsheets have most of them."""
+    pytest.importorskip("python_calamine")
+    rows = [["state", *NAMES], *(["RUN", *row] for row in plant(30).round(3).tolist())]
+
+    path = workbook(tmp_path / "a.xlsx", [*rows, ["Sum", 1, 2, 3, 4]])
+    assert "line 32, column 1 (state): expected a row as those above, got 'Sum'" in refused(path)
 
 
 def test_names_with_commas_are_quoted(tmp_path: Path, run: Callable[[str], Ran]) -> None:
@@ -1202,14 +1272,16 @@ def test_rows_of_two_machines_name_the_option(tmp_path: Path) -> None:
     assert ("p1", "p2") == opened(path, node_by="machine")[0].machines
 
 
-@pytest.mark.parametrize("other", ["flow (m3/h)", "flow, m3/h", "flow in m3/h"])
+@pytest.mark.parametrize(
+    "other", ["flow (m3/h)", "flow, m3/h", "flow in m3/h", "flow{m3/h}", "flow <m3/h>"]
+)
 def test_a_unit_in_other_brackets_is_told(tmp_path: Path, other: str) -> None:
     """It is the same channel, and not the one that is spelt nearly so."""
     for name, heading in (("a", "flow [m3/h]"), ("b", other)):
         written(tmp_path / f"{name}.csv", *plant(99).T, head=f'"{heading}","flow2 [m3/h]",c,d')
 
     message = refused(tmp_path / "a.csv", tmp_path / "b.csv")
-    assert f"is it {other!r}? then give its heading that unit, in such brackets" in message
+    assert f"is it {other!r}? then give its heading its unit in square brackets" in message
 
 
 # -- frames
@@ -1263,6 +1335,9 @@ def test_parts_of_a_date_are_no_channels_without_a_word(framed: Callable[..., ob
     parts = {"year": [2026] * N, "month": [3] * N, "hour": [i // 60 % 24 for i in range(N)]}
 
     assert "columns year, month, hour are learnt as channels" in noted(framed(**parts))[1]
+    for one in {"hour": parts["hour"]}, {"YYYY": parts["year"], "DOY": parts["month"]}:
+        assert f"{', '.join(one)} {'is' if len(one) == 1 else 'are'}" in noted(framed(**one))[1]
+    assert not noted(framed(mm=plant()[:, 0] + 1))[1]
 
 
 @pytest.mark.parametrize("step", [60, 0.5])
@@ -1275,3 +1350,5 @@ def test_an_index_of_numbers_that_does_not_count_rows_is_noted(step: float) -> N
     said = noted(frame.set_axis(index.astype(int) if step == 60 else index))[1]
     assert re.fullmatch("the index is .*: rows are learnt without times.*", said)
     assert not noted(frame.query("a > 18"))[1]
+    assert "the index is" in noted(frame.rename_axis("seconds"))[1]
+    assert not noted(frame.rename_axis("id"))[1]

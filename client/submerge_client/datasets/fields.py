@@ -43,7 +43,7 @@ AGAIN = "if these are the headings again, leave that line out"
 _SIGNED = r"[+-]?\s*"
 _CURES = (
     (
-        re.compile(_SIGNED + r"\d{1,3}(,\d{3})+", re.ASCII),
+        re.compile(_SIGNED + r"\d{1,3}(,\d{2,3})*,\d{3}", re.ASCII),
         "a decimal comma, or digits in groups: write a decimal point and no groups",
     ),
     (WITH_COMMA, "a decimal comma: write decimal points"),

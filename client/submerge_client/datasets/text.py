@@ -112,14 +112,7 @@ def form_of(source: Source, missing: Collection[str] = ()) -> TextForm:
     check_legible(source, *rows[0])
     cells = ([field.strip() for field in row] for _, row in rows)
     columns = list(zip_longest(*cells, fillvalue=""))
-    grouped, sure = in_groups(columns)
-    if sure:
-        raise refusal(
-            source.path,
-            expected="numbers with decimal points",
-            got=f"{grouped}, whose point groups its digits, as other fields show",
-            hint="write numbers without groups",
-        )
+    grouped = check_groups(source, columns)
     comma = delimiter != "," and has_decimal_comma(columns)
     if comma:
         rows = [(line, [pointed(field) for field in row]) for line, row in rows]
@@ -146,6 +139,19 @@ def form_of(source: Source, missing: Collection[str] = ()) -> TextForm:
         said = f"{grouped} and all other numbers of {source.path.name} are read with decimal points"
         notes.append(f"{said}: if these group digits, write the numbers without them")
     return form._replace(notes=tuple(notes))
+
+
+def check_groups(source: Source, columns: Iterable[Sequence[str]]) -> str:
+    """Return a number whose point may group its digits; refuse it if other fields show it."""
+    grouped, sure = in_groups(columns)
+    if sure:
+        raise refusal(
+            source.path,
+            expected="numbers with decimal points",
+            got=f"{grouped}, whose point groups its digits, as other fields show",
+            hint="write numbers without groups",
+        )
+    return grouped
 
 
 def _heading(

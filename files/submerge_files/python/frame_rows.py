@@ -140,8 +140,9 @@ def _of_pandas(frame: Any) -> Frame:
         return FrameColumn(kind, len(series), values, at.__getitem__)
 
     kind = getattr(frame.index.dtype, "kind", "O")
-    # An index that begins above it counts time.
-    counts = kind in "iu" and len(frame) and frame.index[0] < 1e7
+    # An index that begins above it, or has a name of its own, counts time.
+    called = str(frame.index.name or "index").casefold()
+    counts = kind in "iu" and len(frame) and frame.index[0] < 1e7 and called in selection.INDEX
     each = (frame.iloc[:, i] for i in range(frame.shape[1]))
     return Frame(
         len(frame),

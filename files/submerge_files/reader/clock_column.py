@@ -69,7 +69,9 @@ def clock_of(file: TableFile, options: ReadingOptions) -> Found:
     """Find the time column of a file, or read the one that is named."""
     option = options.time
     form = time_form.parsed_by(options.time_format) if options.time_format else None
-    if option == NO_TIME and NO_TIME not in names_of(file):
+    # A table of one column is one of another mark.
+    alone = len(file.columns) == 1 and not (option or form)
+    if alone or (option == NO_TIME and NO_TIME not in names_of(file)):
         return Found(None)
     if option:
         return _named(file, option, form)
@@ -171,8 +173,9 @@ def _of_numbers(file: TableFile, place: int) -> Found:
     if time_form.is_compact(values):
         return Found(ClockColumn((place,), time_form.COMPACT))
     scale, epochs = time_form.scale_of(values), time_form.epochs_of(column, values)
-    if epochs or (scale and values.max() / scale > YEAR_2200):
-        raise time_form.other_epoch(file, place, epochs)
+    dates = time_form.patterns_of_digits(column, values)
+    if epochs or dates or (scale and values.max() / scale > YEAR_2200):
+        raise time_form.other_epoch(file, place, epochs, dates)
     if scale:
         return Found(ClockColumn((place,), time_form.since_1970(scale)))
     note = f"{column.name} holds seconds from an unknown start: shown as if from 1970"

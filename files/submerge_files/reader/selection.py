@@ -53,18 +53,25 @@ def is_index(column: ColumnHead) -> bool:
     return column.of_frame or (called and counts(column))
 
 
-CALENDAR = frozenset("year month day hour minute yyyy yy mm dd hh".split())  # noqa: SIM905
-"""Names of columns that make a time together."""
+CALENDAR = re.compile(
+    r"(year|month|day|hour|minute|second)s?|doy|hhmm|jahr|monat|tag|stunde|année|mois|jour|heure"
+    r"|año|mes|día|hora|(?P<short>yyyy|yy|yr|mm|mo|dd|dy|hh|hr|mi|mn|min|ss|sec)"
+)
+"""Names of columns that make a time together; short ones not alone: rain is in `mm`."""
 
 
 def doubts(columns: Sequence[ColumnHead]) -> Iterator[str]:
     """Yield a sentence for each channel that is hardly one."""
     seen: dict[tuple[str, ...], str] = {}
-    parts = [each.name for each in columns if each.name.strip(" #").casefold() in CALENDAR]
-    if len(parts) > 1:
+    called = ((each.name, headings.channel_of(each.name).name) for each in columns)
+    found = [(name, CALENDAR.fullmatch(bare.strip(" #").casefold())) for name, bare in called]
+    parts = [name for name, part in found if part]
+    if len(parts) > 1 or any(part and not part["short"] for _, part in found):
+        many = f"columns {', '.join(parts)} are learnt as channels"
         yield (
-            f"columns {', '.join(parts)} are learnt as channels: if they are the time of a row,"
-            f" write it into one, and leave them out (--skip {parts[0]}, ...)"
+            f"{many if parts[1:] else f'column {parts[0]} is learnt as a channel'}: if that is the"
+            " time of a row, write it into one column, and leave out the rest"
+            f" (--skip {shlex.quote(','.join(parts))})"
         )
     for column in columns:
         several = len({*column.full}) > 1 and len(column.full) >= FEWEST
@@ -102,6 +109,9 @@ def _are_times(column: ColumnHead) -> bool:
     rises = bool((values[1:] > values[:-1]).all())
     return rises and scale_of(values) is not None and float(values[0]) >= 1e9
 
+
+MOST_WORDS = 3
+"""Different words in a column's first rows that may stand for gaps."""
 
 RANGE = ".."
 SHOWN = 5
@@ -174,14 +184,14 @@ def unknown(path: Path, name: str, names: Collection[str], option: str) -> Usage
     near = [*folded, *measured, *difflib.get_close_matches(name, names, n=1)]
     hint = f"did you mean {some(near[:1])!r}?" if near else f"it has {some(names)}"
     units = [headings.channel_of(each).unit for each in (name, *near[:1])]
-    if measured and not folded and units[0] and not units[1]:
-        hint = f"is it {near[0]!r}? then give its heading that unit, in such brackets"
+    if measured and not folded and not units[1] and (units[0] or near[0][-1] in ")}>|"):
+        hint = f"is it {near[0]!r}? then give its heading its unit in square brackets"
     return refusal(path, expected=f"a column {name!r} ({option})", got="no such column", hint=hint)
 
 
 def _bare(heading: str) -> str:
     """Return a heading without what looks like a unit, as in `flow (m3/h)` or `flow, m3/h`."""
-    return re.split(r"\s*[\[({,]|\s+in\s", heading)[0].strip().casefold()
+    return re.split(r"\s*[\[({<|,]|\s+in\s", heading)[0].strip().casefold()
 
 
 def some(names: Collection[str]) -> str:
@@ -251,17 +261,16 @@ def _no_channel(file: TableFile, column: ColumnHead) -> str:
                 return f"column {column.name} has no value and is left out"
             return ""
         case Kind.TEXT:
-            values = {*column.full}
-            if len(values) == 1 and _has_numbers(file, column):
+            if gaps := _gaps(file, column):
                 place = names_of(file).index(column.name) + 1
                 raise refusal(
                     Place(file.path, column=place, name=column.name),
                     expected="numbers, or text alone",
                     got=f"numbers after {len(column.full)} rows of {column.full[0]!r}",
-                    hint=f"--na {shlex.quote(column.full[0])} makes gaps of it, and --skip leaves"
-                    " the column out",
+                    hint=f"{gaps}, and --skip leaves the column out",
                 )
-            got = f"{column.full[0]!r}, ..." if len(values) > 1 else f"{column.full[0]!r} alone"
+            several = len({*column.full}) > 1
+            got = f"{column.full[0]!r}, ..." if several else f"{column.full[0]!r} alone"
             hint = f": {cure}, if it holds numbers" if (cure := _cure(column)) else ""
             return f"column {column.name} is text ({got}) and is left out{hint}"
         case Kind.TIMES:
@@ -278,13 +287,16 @@ def _cure(column: ColumnHead) -> str:
     return f"make gaps of {others[0]!r} (--na, in text files), or cast it" if others else "cast it"
 
 
-def _has_numbers(file: TableFile, column: ColumnHead) -> bool:
-    """Return whether a column of text has numbers in the next of its rows."""
-    if file.whole:
-        return False
-    # A word that goes on for so many rows is no gap.
+def _gaps(file: TableFile, column: ColumnHead) -> str:
+    """Return how a few words become gaps, if numbers come in the next rows; else nothing."""
+    found = [*dict.fromkeys(column.full)]
+    if file.whole or len(found) > MOST_WORDS or any(map(is_number, found)):
+        return ""
+    # Words that go on for so many rows are no gaps.
     blocks = islice(file.blocks((), [names_of(file).index(column.name)]), 64)
-    return any(is_number(text) for raw in blocks for text in words(raw.texts[0]))
+    if not any(is_number(text) for raw in blocks for text in {*words(raw.texts[0])}):
+        return ""
+    return f"--na {shlex.quote(','.join(found))} makes gaps of {'them' if found[1:] else 'it'}"
 
 
 def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
@@ -295,7 +307,7 @@ def check_numbers(file: TableFile, place: int, *, empty: bool = False) -> None:
     got, hint = column.kind.value, "leave it out (--skip)"
     if column.kind == Kind.TEXT:
         got = f"text such as {column.full[0]!r}"
-        hint = _cure(column) or hint
+        hint = _cure(column) or _gaps(file, column) or hint
     elif column.kind == Kind.EMPTY:
         got = "no value in any row"
     raise refusal(

@@ -167,18 +167,31 @@ def slashed_seconds(texts: Any, order: bool) -> Times:
 _ORDERS = ["d m Y", "m d Y", "Y m d", "d m y", "m d y", "y m d", "d b Y", "d b y", "d B Y", "b d Y"]
 _DATES = (
     *(mark.join(f"%{part}" for part in order.split()) for mark in "/-. " for order in _ORDERS),
-    *("%Y%m%d", "%b %d, %Y", "%Y-%j", "%Y/%j", "%a, %d %b %Y"),
+    *("%Y%m%d", "%b %d, %Y", "%Y-%j", "%Y/%j", "%a, %d %b %Y", "%d%b%Y", "%G-W%V-%u"),
 )
 """How `strptime` may read dates; with the day first before the month first."""
 
 _WHOLE = (
     *("%a %b %d %H:%M:%S %Y", "%Y年%m月%d日 %H:%M:%S", "%Y年%m月%d日 %H:%M"),
-    *(f"{day}{clock}" for day in ("%d.%m.%Y ", "%Y-%m-%d ") for clock in ("%H.%M.%S", "%H.%M")),
+    *(f"{day} {clock}" for day in ("%d.%m.%Y", "%Y-%m-%d") for clock in ("%H.%M.%S", "%H.%M")),
+    *("%Y-%m-%d-%H.%M.%S.%f", "%Y-%m-%d %Hh%M", "%d/%m/%Y %Hh%M"),
     *(f"%H:%M:%S {day}" for day in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y-%m-%d")),
 )
 _ZONE = re.compile(r":\d\d\s*\[?(?!UTC|GMT|[AaPp][Mm])([A-Za-z]{3,}(/[A-Za-z_]+)*)\]?$")
 
-_AFTER_DATE = re.compile(r"[T :_]\d?\d:\d\d.*|(?<=\d{8})[T _](\d{6}|\d{4})")
+_AFTER_DATE = re.compile(r"[T :_]\d?\d:\d\d.*|(?<=\d{8})[T _](\d{6}|\d{4})(Z|[+-]\d\d:?\d\d)?$")
+_DIGITS = {"%Y%m%d%H%M%S%f": 17} | {
+    date + clock: 8 - 2 * ("%y" in date) + len(clock)
+    for date in ("%d%m%Y", "%m%d%Y", "%y%m%d", "%d%m%y", "%m%d%y")
+    for clock in ("%H%M%S", "%H%M")
+}
+"""Dates in digits alone that are no `COMPACT`, and how many digits they have."""
+
+YEAR_2030, FEWEST_DATES = 1.9e9, 100
+"""Fewer numbers that are times since 1970 before that year may be such dates by chance."""
+
+
+_NOON = r"[AaPp]\.?\s?[Mm]\.?"
 
 
 def patterns_of(fields: Sequence[str]) -> list[str]:
@@ -186,15 +199,30 @@ def patterns_of(fields: Sequence[str]) -> list[str]:
     found = _AFTER_DATE.search(fields[0].strip()) if fields else None
     clock = found[0] if found else ""
     if found and found[1]:
-        clock = clock[0] + ("%H%M" if len(found[1]) == 4 else "%H%M%S")
-    hours = "%I" if re.search(r"[AaPp]\.?[Mm]", clock) else "%H"
+        clock = clock[0] + ("%H%M" if len(found[1]) == 4 else "%H%M%S") + (found[2] or "")
+    hours = "%I" if re.search(_NOON, clock) else "%H"
     clock = re.sub(r"\d+:\d+", f"{hours}:%M", clock, count=1)
     clock = re.sub(r"%M:\d+", "%M:%S", clock)
     clock = re.sub(r"%S[.,]\d+", "%S.%f", clock)
-    clock = re.sub(r"[AaPp]\.?[Mm]\.?", "%p", clock)
+    clock = re.sub(_NOON, "%p", clock)
     clock = re.sub("UTC$", "%Z", re.sub(r"Z$|[+-]\d\d:?(\d\d)?(?=$|\[)", "%z", clock))
     forms = (*(date + clock for date in _DATES), *_WHOLE)
     return [form for form in forms if np.isfinite(_parsed_by(form, list(fields))).all()]
+
+
+def patterns_of_digits(column: ColumnHead, values: Array) -> list[str]:
+    """Return how `strptime` would read numbers that are all dates; none if that is by chance."""
+    fields = column.full
+    lengths = {*map(len, fields)}
+    seconds = values.max() / (scale_of(values) or 1.0)
+    if FROM_1990 <= seconds < YEAR_2030 and len(fields) < FEWEST_DATES and fields[0][0] != "0":
+        return []
+    return [
+        form
+        for form, digits in _DIGITS.items()
+        if lengths == {digits}
+        if all(FROM_1990 <= _by_pattern(form, field) <= TO_2060 for field in fields)
+    ]
 
 
 def _year_first(field: str, order: bool) -> str:
@@ -231,13 +259,9 @@ class TimeForm(NamedTuple):
         """Return times (n,) of values as they stand in a file; NaN for what is no time."""
         if not self.numeric:
             return self.seconds(list(texts))
-        numbers = np.full(len(texts), np.nan)
-        for i, text in enumerate(texts):
-            try:
-                numbers[i] = float(text)
-            except ValueError:
-                continue
-        return self.seconds(numbers)
+        known = (is_number(text) and text not in TRUTH for text in texts)
+        numbers = [float(x) if fine else np.nan for x, fine in zip(texts, known, strict=True)]
+        return self.seconds(np.array(numbers))
 
 
 def since_1970(scale: float) -> TimeForm:
@@ -357,6 +381,7 @@ EPOCHS = (
     Epoch("a datenum of MATLAB", 719529, _DAY),
     Epoch("a Julian day", 2440587.5, _DAY),
     Epoch("a decimal year", 1970, _DAY / 365.2425),
+    Epoch("days since 1970", 0, _DAY),
     Epoch("seconds since 1904", 2082844800, 1.0),
     Epoch("seconds since 1900", 2208988800, 1.0),
     Epoch("microseconds since 1601", 11644473600e6, 1e6),
@@ -479,19 +504,26 @@ def check_form(file: TableFile, place: int, form: TimeForm) -> None:
 def not_times(file: TableFile, place: int, pattern: str = "") -> UsageError:
     """Return the error for a column without times."""
     column = file.columns[place]
-    zone = _ZONE.search("".join(column.full[:1]))
-    how = f"as in --time-format {_listed(patterns_of(column.full))}"
-    zone = zone if "%z" not in how else None
-    if zone:
-        how = f"with an offset such as +01:00, or UTC, in place of {zone[1]}"
+    first = "".join(column.full[:1])
+    forms = [*patterns_of(column.full), *_units(values_of(column))] if first else []
+    how = "write them as one of those"
+    if (zone := _ZONE.search(first)) and "%z" not in "".join(forms):
+        how = f"write them with an offset such as +01:00, or UTC, in place of {zone[1]}"
+    elif forms:
+        how = f"say how they are written, as in --time-format {_listed(forms)}"
+    elif is_clock(first):
+        how = "write each behind its date, or name both columns (--time DATE+CLOCK)"
     return refusal(
         _place(file, place),
         expected=f"times ({pattern})" if pattern else f"times such as {FORMS}",
         got=shown(column.full[0]) if column.full else "no value",
-        hint=f"correct --time-format, or {OTHERWISE}"
-        if pattern
-        else f"{'write them' if zone else 'say how they are written,'} {how}, {OTHERWISE}",
+        hint=f"correct --time-format, or {OTHERWISE}" if pattern else f"{how}, {OTHERWISE}",
     )
+
+
+def _units(values: Array) -> list[str]:
+    """Return the unit of numbers that are times since 1970, by their size."""
+    return [unit for unit, many in UNITS.items() if many == scale_of(values)]
 
 
 def no_time(file: TableFile, place: int, row: int, text: str) -> UsageError:
@@ -540,15 +572,17 @@ def both_orders(file: TableFile, place: int) -> UsageError:
     )
 
 
-def other_epoch(file: TableFile, place: int, epochs: Sequence[Epoch]) -> UsageError:
-    """Return the error for numbers that count time, but not since 1970."""
+def other_epoch(
+    file: TableFile, place: int, epochs: Sequence[Epoch], patterns: Sequence[str]
+) -> UsageError:
+    """Return the error for numbers that count time, but not since 1970, or are dates."""
     values = values_of(file.columns[place])
     times = ((each.name, round(each.seconds(float(values[0])))) for each in epochs)
     dates = [f"{name} ({datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M})" for name, at in times]
     looks = f", which looks like {' or '.join(dates)}" if dates else ""
-    unit = next(unit for unit, many in UNITS.items() if many == (scale_of(values) or 1.0))
+    (unit,) = _units(values) or ["s"]
     excel = "excel, or " * any(epoch.at_1970 == EXCEL_1970 for epoch in epochs)
-    form = f"{excel}{unit} if it counts {unit}" if epochs else "'%Y%m%d%H%M%S%f'"
+    form = _listed(patterns) if patterns else f"{excel}{unit} if it counts {unit}"
     return refusal(
         _place(file, place),
         expected=f"times such as {FORMS}",
@@ -558,7 +592,7 @@ def other_epoch(file: TableFile, place: int, epochs: Sequence[Epoch]) -> UsageEr
 
 
 def _listed(patterns: Sequence[str]) -> str:
-    return " or ".join(f"'{pattern}'" for pattern in patterns or ["%d/%m/%y %H:%M"])
+    return " or ".join(f"'{pattern}'" if "%" in pattern else pattern for pattern in patterns)
 
 
 def _place(file: TableFile, place: int) -> Place:

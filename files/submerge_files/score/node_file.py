@@ -24,6 +24,7 @@ from submerge.condition import InState
 from submerge.headings import called, lags_of
 from submerge.history.recording import Recorded
 from submerge.judge.prepare import LEAD_IN, OTHER_STATE
+from submerge_client.datasets.fields import ANOTHER_MARK
 from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import counted
 from submerge_client.sensors.gather import Lags
@@ -316,9 +317,10 @@ def _foreign(
     file: NamedColumns, places: dict[str, int], names: Sequence[str], missing: str, found: int
 ) -> UsageError:
     near = difflib.get_close_matches(missing, places, n=1)
+    other = ANOTHER_MARK if len(places) == 1 else "rename its columns"
     return refusal(
         file.path,
         expected=f"a column for each of the model's channels {some(names)}",
         got=f"only {found} of them" if found else f"columns {some(list(places))}",
-        hint=f"is {near[0]!r} meant for {missing!r}?" if near else "rename its columns",
+        hint=f"is {near[0]!r} meant for {missing!r}?" if near else other,
     )

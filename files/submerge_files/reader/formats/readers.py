@@ -10,11 +10,13 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from operator import add
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +25,7 @@ import numpy as np
 from submerge import Array, UsageError
 from submerge_client.datasets import npy, text
 from submerge_client.datasets.fields import TRUTH, cure, is_number, pointed, unit
-from submerge_client.datasets.source import HEAD, Source, foreign, refusal
+from submerge_client.datasets.source import HEAD, Place, Source, foreign, refusal
 from submerge_client.datasets.table import check_distinct, check_text, counted
 from submerge_files.reader.formats import arrow_file, intel_lab
 from submerge_files.reader.formats.arrow_file import columns_in
@@ -43,6 +45,14 @@ BLOCK_BYTES = 1 << 20
 
 NANS = ("NAN", "Nan", "-nan", "-NaN", "+nan", "+NaN")
 """Gaps beside those of `MISSING`, as numbers are written."""
+
+
+FOOTER = re.compile(
+    r"(?i)((grand |sub)?totals?|sum(me)?|average|avg|mean|gesamt|mittelwert|suma|合计|平均):?"
+)
+"""What stands beside sums and means below a table, in one of its `LAST` lines."""
+
+LAST = 4
 
 
 class NotParsed(Exception):
@@ -70,7 +80,36 @@ class TextFile(TableFile):
             for i, name in enumerate(form.columns)
         )
         named = bool(form.names)
-        return cls(source.path, columns, len(rows), whole, form.notes, named, source, form)
+        file = cls(source.path, columns, len(rows), whole, form.notes, named, source, form)
+        file._check_end()
+        return file
+
+    def _check_end(self) -> None:
+        """Refuse sums and means below the table, which would be a row; and digits in groups."""
+        source, form = self._source, self._form
+        if is_remote(self.path) or (source.packed and not isinstance(source, SheetSource)):
+            return
+        with source.unpacked() as stream:
+            stream.seek(max(0, stream.seek(0, io.SEEK_END) - HEAD // 8))
+            end = stream.read().decode("utf-8", "replace").splitlines()[1:]
+        rows = [row for _, row in text.rows_of(source, end, form.delimiter)]
+        columns = [[row[i].strip() for row in rows if i < len(row)] for i in range(form.width)]
+        for place, (column, cells) in enumerate(zip(self.columns, columns, strict=True)):
+            known = {*cells[:-LAST], *column.full[:-LAST]}
+            for word in filter(FOOTER.fullmatch, cells[-LAST:]):
+                if word not in known:
+                    with source.lines() as lines:
+                        line = max(i for i, each in enumerate(lines, 1) if word in each)
+                    raise refusal(
+                        Place(self.path, line, place + 1, column.name),
+                        expected="a row as those above",
+                        got=f"{word!r}, as sums and means below a table have",
+                        hint="leave the line out",
+                    )
+        if not form.comma:
+            text.check_groups(
+                source, map(add, (list(each.values) for each in self.columns), columns)
+            )
 
     def at(self, row: int) -> str:
         """Return the line of a row."""
