@@ -36,7 +36,7 @@ def beside_store(
 
 def root_config(path: Path) -> AggregatorConfig:
     """Return the configuration of a root; raises UsageError for the first mistake, in one line."""
-    return box_config(path).aggregator if is_of_one_machine(path) else load(path, os.environ)
+    return box_config(path).aggregator if _is_of_one_machine(path) else load(path, os.environ)
 
 
 def box_config(path: Path) -> BoxConfig:
@@ -49,7 +49,7 @@ def box_config(path: Path) -> BoxConfig:
     return machine.with_channels(each.channel for each in accepted)
 
 
-def is_of_one_machine(path: Path) -> bool:
+def _is_of_one_machine(path: Path) -> bool:
     """Return whether a file is for `submerge up`: it reads a sensor, and has no parent."""
     table: dict[str, object] = {}
     # What is wrong with a file is said by what reads it for good.

@@ -23,7 +23,6 @@ from submerge_operate.doctor.findings import (
     summary_of,
     text_of,
 )
-from submerge_operate.root_config import box_config, is_of_one_machine, root_config
 
 if TYPE_CHECKING:
     from submerge_aggregator.config import AggregatorConfig
@@ -83,7 +82,7 @@ def program_of(path: Path) -> Program:
         keys = set(tomllib.loads(path.read_bytes().decode("utf-8-sig")))
     except (OSError, ValueError):
         return "client"  # its loader reports what is wrong
-    if is_of_one_machine(path):
+    if "sensor" in keys and "parent" not in keys:  # as `root_config` has it
         return "up"
     found = {program: len(keys & own) for program, own in OWN.items()}
     if not any(found.values()):
@@ -105,6 +104,8 @@ def run_checks(path: Path, program: Program) -> Iterator[Finding]:
 
             yield from _client(load(path, os.environ))
         else:
+            from submerge_operate.root_config import box_config, root_config
+
             if program == "up":
                 yield from _client(box_config(path).client)
             yield from _aggregator(root_config(path))
