@@ -22,7 +22,7 @@ from submerge.client.node import ClientNode
 from submerge.client.recent_rows import recent_readings, recent_statistics
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import MOST_BODY, Question
-from submerge.stats.block_maxima import By
+from submerge.stats.statistic import By
 from submerge_client.config.client_config import ClientConfig
 from submerge_client.config.sections import SHOWN, Section, choices
 from submerge_client.logs import say

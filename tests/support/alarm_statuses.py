@@ -29,11 +29,12 @@ from submerge.protocol.alarm_status import (
 )
 from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, DesiredState
 from submerge.stats.block_length import LONGEST
-from submerge.stats.block_maxima import KINDS, BlockMaxima
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.resolution import Resolution
+from submerge.stats.statistic import KINDS
 from submerge.stats.stuck import Habits, RunLengths
 from support.edges import clients, names, numbers, positive, readings, scores_seen, versions
 

@@ -77,7 +77,7 @@ def by_product(saved: SavedModel, recipe: Recipe, rows: np.ndarray, machine: str
         even.get("distance"),
     )
     recent = RecentScores()
-    watched = recent.watched(even, recipe.alarm.limits.get("ewma", np.inf))
+    watched = recent.watched(even, lambda kind: recipe.alarm.limits.get(kind, np.inf))
     of, after = recipe.alarm.of, recipe.alarm.after
     found = row_statistics(tuple(watched), recent.span(watched, of - 1), of, after)
     statistics = dict(zip(watched, found, strict=True))

@@ -163,15 +163,14 @@ def expected_rows(
     rows: np.ndarray, mean: np.ndarray, C: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Conditional mean in each gap, and the weighted sum of the rows' conditional covariances."""
-    filled, added = rows.copy(), np.zeros_like(C)
-    for row, weight in zip(filled, weights, strict=True):
-        gaps = np.isnan(row)
-        known = ~gaps
+    filled, added, missing = rows.copy(), np.zeros_like(C), np.isnan(rows)
+    for gaps in np.unique(missing[missing.any(axis=1)], axis=0):
+        known, those = ~gaps, (missing == gaps).all(axis=1)
         pull = C[np.ix_(gaps, known)] @ np.linalg.inv(C[np.ix_(known, known)])
-        row[gaps] = mean[gaps] + pull @ (row[known] - mean[known])
-        added[np.ix_(gaps, gaps)] += weight * (
-            C[np.ix_(gaps, gaps)] - pull @ C[np.ix_(known, gaps)]
-        )
+        off = rows[np.ix_(those, known)] - mean[known]
+        filled[np.ix_(those, gaps)] = mean[gaps] + off @ pull.T
+        left = C[np.ix_(gaps, gaps)] - pull @ C[np.ix_(known, gaps)]
+        added[np.ix_(gaps, gaps)] += weights[those].sum() * left
     return filled, added
 
 

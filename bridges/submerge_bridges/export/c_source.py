@@ -167,9 +167,10 @@ class _CWriter:
             "STEPS": self._most_steps(),
             "REFINED": len(self._refined()),
         }
-        if "ewma" in alarm.kinds:
+        if alarm.averages:
             defined |= {"WEIGHT": number(alarm.weight), "KEPT": number(1 - alarm.weight)}
             defined["HELD"] = number(alarm.held)
+            defined["AVERAGED"] = alarm.kinds.index(alarm.averages[0])
         if {"spe", "t2"} & {*recipe.scores}:
             defined["DIRECTIONS"] = recipe.basis.shape[1]
         arrays = self._refined_rows()

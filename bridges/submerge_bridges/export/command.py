@@ -25,9 +25,9 @@ from submerge.pca.reconstruct import KNOWN, Reconstruction
 from submerge.pca.subspace import Subspace
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
-from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.score_limits import Limits, LimitSteps
+from submerge.stats.statistic import SCORES, By, averaged, raised_by
 from submerge_bridges.export.recipe import (
     HEAD,
     MADE_BY,
@@ -36,7 +36,6 @@ from submerge_bridges.export.recipe import (
     ExportWriter,
     Recipe,
 )
-from submerge_bridges.export.recipe import SCORES as RECIPE_SCORES
 from submerge_client.config.plugins import plugin, plugins
 from submerge_files.console.options import FILE, default_option, flag_option, json_option
 
@@ -71,7 +70,7 @@ def recipe_of(
     model, width = saved.model, schema.width
     scaling = schema.scaling or Scaling((0.0,) * width, (1.0,) * width)
     columns, sizes, _ = np.linalg.svd(precision.loadings, full_matrices=False)
-    scores: tuple[By, ...] = RECIPE_SCORES if normal.factors else RECIPE_SCORES[1:]
+    scores: tuple[By, ...] = SCORES if normal.factors else SCORES[1:]
     expected = Reconstruction(readings, width, precision).expected
     errors, typical, own = expected / precision.roots, _typical(scorer), scorer.own
     channel_weights = None if typical is None else errors**2 * typical.weights(expected)
@@ -160,7 +159,7 @@ def _alarm(
 ) -> AlarmRecipe:
     """Return when rows raise an alarm, with the limits that `history.detection` compares with."""
     model, own = saved.model, scorer.own
-    kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
+    kinds = raised_by(factors=bool(model.factors))
     row_s = (0.0 if saved.learnt is None else saved.learnt.period_s) or 1.0
     detector = watching(saved.learnt or Learnt(model), alarms, state)
     settled = own is None or own.settled
@@ -180,8 +179,8 @@ def _alarm(
 
 
 def _order(kinds: tuple[By, ...]) -> list[By]:
-    """Return kinds in the order in which alarms compare them: `ewma` is the last."""
-    return sorted((kind for kind in kinds if kind != "linear"), key=lambda kind: kind == "ewma")
+    """Return kinds in the order in which alarms compare them: averages are the last."""
+    return sorted((kind for kind in kinds if kind != "linear"), key=averaged(kinds).__contains__)
 
 
 OPTIONS = {"single": "--float32", "prefix": "--prefix"}
@@ -204,7 +203,7 @@ Example: submerge fit history.csv -o plant.model
 )
 @click.option("-o", "--output", type=FILE, required=True, help="The file to write.")
 @click.option(
-    "--statistic", type=click.Choice(RECIPE_SCORES), help="This score alone, for small programs."
+    "--statistic", type=click.Choice(SCORES), help="This score alone, for small programs."
 )
 @click.option("--machine", metavar="NAME", help="Whose mean, where each machine has its own.")
 @default_option(

@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.stats.block_maxima import By
+from submerge.stats.statistic import By
 from submerge_bridges.export.recipe import AlarmRecipe, Recipe
 
 SCORED, GAPS, TOO_LARGE = 0, 1, 2
@@ -123,7 +123,7 @@ def _statistics(
     recent = dict(state.recent)
     average = state.average
     for kind in alarm.kinds:
-        if kind == "ewma":
+        if kind in alarm.averages:
             before = min(average, alarm.held)
             found[kind] = average = alarm.weight * scores["distance"] + (1 - alarm.weight) * before
         else:

@@ -87,7 +87,7 @@ def _model(recipe: Recipe) -> dict[str, Any]:
         "endsAfter": alarm.ends_after,
         "weight": alarm.weight,
         "kept": 1 - alarm.weight,
-        "held": alarm.held if "ewma" in alarm.limits else None,
+        "held": alarm.held if alarm.averages else None,
         "provisionalRows": alarm.provisional_rows,
         "atMost": alarm.at_most,
         "excess": recipe.excess,

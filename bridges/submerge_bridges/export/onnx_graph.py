@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge.errors import SubmergeError, UsageError
-from submerge.stats.block_maxima import By
+from submerge.stats.statistic import By
 from submerge_bridges.export.interpreter import (
     GAPS,
     SCORED,
@@ -315,7 +315,7 @@ def _body(recipe: Recipe, outer: GraphNodes, width: int) -> Any:
     newest = nodes.add("Slice", f"{BODY}scores", *_range(nodes, width - 1, width))
     average = _average(nodes, alarm, newest)
     found = [ranked] if alarm.windows else []
-    if "ewma" in alarm.limits:
+    if alarm.averages:
         found.append(average)
     if not found:
         found = [nodes.numbers(np.zeros(1))]
@@ -351,7 +351,7 @@ def _windows(nodes: GraphNodes, alarm: AlarmRecipe, scores: str) -> tuple[str, s
 
 def _average(nodes: GraphNodes, alarm: AlarmRecipe, newest: str) -> str:
     """Return the moving average after the newest distance, (1,)."""
-    held = alarm.held if "ewma" in alarm.limits else 0.0
+    held = alarm.held if alarm.averages else 0.0
     before = nodes.add("Min", f"{BODY}average", nodes.numbers(held))
     share = nodes.add("Mul", newest, nodes.numbers(alarm.weight))
     return nodes.add("Add", share, nodes.add("Mul", before, nodes.numbers(1 - alarm.weight)))

@@ -36,12 +36,9 @@ from submerge.client.alarms.detect import LONGER
 from submerge.errors import UsageError
 from submerge.history.settings import SOON
 from submerge.judge.prepare import LARGEST_SCALED
-from submerge.stats.block_maxima import By
 from submerge.stats.score_limits import LimitSteps
 from submerge.stats.smoothing import HELD, WEIGHT
-
-SCORES: tuple[By, ...] = ("distance", "spe", "t2")
-"""Scores of single rows that a person may choose one of."""
+from submerge.stats.statistic import STATISTICS, By, averaged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,8 +46,8 @@ class AlarmRecipe:
     """When rows raise an alarm.
 
     The statistic of a row is the `after`-th largest of the last `of` scores of a kind, where scores
-    before the first row are 0. `ewma` is its own statistic: s = weight x + (1 - weight) s', x the
-    newest distance and s' the value before, at first 0 and at most `held`.
+    before the first row are 0. An average is s = weight x + (1 - weight) s', x the newest
+    distance and s' the value before, at first 0 and at most `held`.
 
     A row is over where a statistic is above its limit. An alarm begins there, and ends at the last
     of `ends_after` rows in which no statistic was above its `calm` value. Rows that are refused
@@ -66,12 +63,12 @@ class AlarmRecipe:
     # rows in which such limits are exceeded about once, if they are provisional; else 0
     provisional_rows: float = 0.0
     at_most: str = ""
-    weight: float = WEIGHT  # of the newest distance, in `ewma`
+    weight: float = WEIGHT  # of the newest distance, in an average
 
     @property
     def held(self) -> float:
         """The largest average that is remembered."""
-        return HELD * self.limits["ewma"]
+        return HELD * self.limits[self.averages[0]]
 
     @property
     def kinds(self) -> tuple[By, ...]:
@@ -81,7 +78,12 @@ class AlarmRecipe:
     @property
     def windows(self) -> tuple[By, ...]:
         """Kinds whose last scores are remembered."""
-        return tuple(kind for kind in self.limits if kind != "ewma")
+        return tuple(kind for kind in self.limits if kind not in self.averages)
+
+    @property
+    def averages(self) -> tuple[By, ...]:
+        """Kinds that are moving averages of distances: one, or none."""
+        return averaged(self.limits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,8 +148,7 @@ class Recipe:
         if kind not in self.scores:
             known = ", ".join(self.scores)
             raise UsageError(f"expected a statistic of the model ({known}), got {kind}")
-        raised: By = "ewma" if kind == "distance" else kind
-        kinds = [each for each in self.alarm.kinds if each == raised]
+        kinds = [each for each in self.alarm.kinds if (STATISTICS[each].of or each) == kind]
         alarm = replace(
             self.alarm,
             limits={each: self.alarm.limits[each] for each in kinds},

@@ -224,7 +224,7 @@ static submerge_real submerge_ranked(submerge_real *recent, submerge_real newest
     return top[SUBMERGE_AFTER - 1];
 }
 
-#ifdef SUBMERGE_STATISTIC_EWMA
+#ifdef SUBMERGE_AVERAGED
 /* Take a distance into the moving average; return it. */
 static submerge_real submerge_average(submerge_state *state, submerge_real newest)
 {
@@ -241,8 +241,8 @@ static void submerge_compare(submerge_state *state, submerge_result *result)
     for (i = 0; i < SUBMERGE_WINDOWS; i++)
         result->statistics[i] =
             submerge_ranked(state->recent[i], result->scores[submerge_window_scores[i]]);
-#ifdef SUBMERGE_STATISTIC_EWMA
-    result->statistics[SUBMERGE_STATISTIC_EWMA] =
+#ifdef SUBMERGE_AVERAGED
+    result->statistics[SUBMERGE_AVERAGED] =
         submerge_average(state, result->scores[SUBMERGE_DISTANCE]);
 #endif
     for (i = 0; i < SUBMERGE_STATISTICS; i++) {

@@ -13,10 +13,11 @@ from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.rows.pool import Row
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Census, Incarnation, ScoreSketches
-from submerge.stats.block_maxima import KINDS, BlockMaxima
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.block_maxima import pooled as pooled_maxima
 from submerge.stats.quantile_sketch import QuantileSketch, merged, quantile
 from submerge.stats.score_limits import Limits
+from submerge.stats.statistic import KINDS
 
 SHARES = (0.5, 0.95, 0.99, 0.999)
 """Shares of recent readings whose scores are below a model's limits. The first is the median and no

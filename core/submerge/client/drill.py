@@ -26,7 +26,7 @@ from submerge.protocol.messages import DrillReport, Stamp
 from submerge.protocol.names import RandomSource
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import block_rows
-from submerge.stats.block_maxima import By
+from submerge.stats.statistic import By
 
 MOST_WITHIN = 128
 """Most rows in which a fault has to be found: half of the rows, so that there are many spans."""

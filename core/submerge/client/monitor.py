@@ -37,9 +37,10 @@ from submerge.protocol.messages import Model
 from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
-from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, BlockMaxima, By
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.node_mean import HALF_LIFE_S, READY, OwnMean
 from submerge.stats.resolution import Resolution
+from submerge.stats.statistic import By, raised_by
 
 MOST_ROWS, MOST_NUMBERS = 256, 256 * 400
 """Newest rows, and numbers in them, that a client holds."""
@@ -132,7 +133,7 @@ class NodeMonitor:
         self._reference: tuple[Model, OwnMean | None] | None = None
         self._scoring: tuple[Model, ScoringModel] | None = None
         self._heard: Model | None = None
-        self._kinds: tuple[By, ...] = WITHOUT_FACTORS
+        self._kinds: tuple[By, ...] = raised_by(factors=False)
         self._first = np.zeros((2, schema.width))  # sums and counts of readings before it is ready
         self._timed = False  # whether the limits knew how long a row is
         self._unlearnt_s = 0.0  # the age of its mean since rows were learnt
@@ -264,9 +265,9 @@ class NodeMonitor:
         """Score the rows of a block, and decide which of them are learnt."""
         offset, (reference, own) = self.offset, self._reference_for(model)
         # Of the statistics that rows are scored with, which may be those of an earlier model.
-        kinds = WITH_FACTORS if reference.factors else WITHOUT_FACTORS
+        kinds = raised_by(factors=bool(reference.factors))
         timed = self.detector is not None and self.detector.row_s > 0
-        if model is not self._heard or kinds is not self._kinds or timed is not self._timed:
+        if model is not self._heard or kinds != self._kinds or timed is not self._timed:
             self._heard, self._kinds, self._timed = model, kinds, timed
             if self.detector is not None:
                 self.detector = self.detector.with_maxima(

@@ -25,7 +25,7 @@ from submerge.judge.prepare import in_units
 from submerge.judge.score import RowScores
 from submerge.pca.reconstruct import KNOWN
 from submerge.schema import Schema
-from submerge.stats.block_maxima import By
+from submerge.stats.statistic import By
 
 BLAMED = 3
 """Channels that are named with a row."""
@@ -72,7 +72,7 @@ def recent_statistics(monitor: NodeMonitor | None) -> RecentStatistics:
         for first in range(0, len(task.rows), CHUNK)
     ]
     even = {kind: np.concatenate([each.even[kind] for each in scored]) for kind in scored[0].even}
-    watched = RecentScores().watched(even, task.limits.get("ewma", math.inf))
+    watched = RecentScores().watched(even, lambda kind: task.limits.get(kind, math.inf))
     if not settled:
         watched.pop("channel", None)
     span = RecentScores().span(watched, settings.of - 1)

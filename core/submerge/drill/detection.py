@@ -7,7 +7,6 @@ moving average of distances is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -16,8 +15,8 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.judge.decision import Mask
-from submerge.stats.block_maxima import By
 from submerge.stats.smoothing import WEIGHT, ewma
+from submerge.stats.statistic import STATISTICS, By, averaged
 
 LEAD = 64
 """Rows before the first span: an average forgets what was before them."""
@@ -64,8 +63,10 @@ class Detection:
     ) -> None:
         self._limits, self._after, self._of = limits, after, of
         self._base = dict(base)
-        if "distance" in base:
-            self._base["ewma"] = ewma(base["distance"], limit=limits.get("ewma", math.inf))
+        self._of_average = {kind: STATISTICS[kind].of or kind for kind in averaged(limits)}
+        for kind, of_score in self._of_average.items():
+            if of_score in base:
+                self._base[kind] = ewma(base[of_score], limit=limits[kind])
         self.spans = spans
         self._kernel = _kernel(spans.rows)
         quiet = ~self.found({kind: each[spans.places] for kind, each in base.items()}, spans.starts)
@@ -74,19 +75,18 @@ class Detection:
     @property
     def scored(self) -> tuple[By, ...]:
         """The kinds of score that decide, without those that follow from others."""
-        needed = {"distance" if kind == "ewma" else kind for kind in self._limits}
+        needed = {self._of_average.get(kind, kind) for kind in self._limits}
         return tuple(kind for kind in self._base if kind in needed)
 
     def found(self, scores: Mapping[By, Array], starts: npt.NDArray[np.intp]) -> Mask:
         """Return in which spans an alarm is raised, (spans,), by scores from their starts on."""
         found = np.zeros(len(starts), dtype=bool)
         for kind, limit in self._limits.items():
-            series = self._averages(scores, starts) if kind == "ewma" else scores.get(kind)
+            series = scores.get(self._of_average.get(kind, kind))
             if series is None:
                 continue
-            if kind == "ewma":
-                # It is a mean of rows already: it needs no second row.
-                found |= (series > limit).any(axis=1)
+            if kind in self._of_average:
+                found |= (self._averages(kind, series, starts) > limit).any(axis=1)
                 continue
             places = starts[:, None] + np.arange(1 - self._of, 0)
             # Before the first row there is nothing: a low score.
@@ -97,13 +97,11 @@ class Detection:
             found |= (over[:, self._of - 1 :] >= self._after).any(axis=1)
         return found
 
-    def _averages(self, scores: Mapping[By, Array], starts: npt.NDArray[np.intp]) -> Array | None:
+    def _averages(self, kind: By, series: Array, starts: npt.NDArray[np.intp]) -> Array:
         """Return the moving averages of spans: `smoothing.ewma` of many series at once."""
-        if "distance" not in scores:
-            return None
-        last = self._base["ewma"][starts - 1]
+        last = self._base[kind][starts - 1]
         kept = (1 - WEIGHT) ** np.arange(1, self.spans.rows + 1)
-        return np.asarray(scores["distance"] @ self._kernel + last[:, None] * kept)
+        return np.asarray(series @ self._kernel + last[:, None] * kept)
 
 
 def _kernel(n: int) -> Array:

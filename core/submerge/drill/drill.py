@@ -41,7 +41,7 @@ from submerge.errors import PeerError, UsageError
 from submerge.judge.decision import Mask
 from submerge.pca.factor import uniform
 from submerge.pca.subspace import Subspace
-from submerge.stats.block_maxima import By
+from submerge.stats.statistic import By
 
 Kind = Literal["bias", "drift", "noise", "stuck", "swap"]
 

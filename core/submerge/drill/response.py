@@ -23,9 +23,9 @@ from submerge.drill.detection import Spans
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores, ScoringModel, score
 from submerge.schema import Schema
-from submerge.stats.block_maxima import By
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale, largest_square
+from submerge.stats.statistic import By
 
 CHUNK = 64
 """Rows that are scored together: memory stays small."""

@@ -44,8 +44,8 @@ from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.schema import Schema
-from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
 from submerge.stats.resolution import Resolution
+from submerge.stats.statistic import By, raised_by
 
 TOP = 3
 """Channels that are named for each row."""
@@ -112,7 +112,7 @@ def watching(
 ) -> AlarmDetector:
     """Return a detector with the limits by all of the history, or those of a machine's `state`."""
     model, alarms = learnt.model, replace(alarms, period_s=learnt.period_s or 1.0)
-    kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
+    kinds = raised_by(factors=bool(model.factors))
     hours = KeptBlocks() if state is None else state.detector.hours
     kept = DetectorState(
         highest=learnt.highest, hours=KeptBlocks(hours.windows, hours.blocks, block_s=hours.block_s)
@@ -225,7 +225,7 @@ def _over(
     alarms: AlarmSettings,
 ) -> tuple[dict[By, Array], RecentScores]:
     """Return the statistics that alarms are raised by, over their limits; and the recent scores."""
-    watched, of = before.watched(even, limits.get("ewma", math.inf)), alarms.of
+    watched, of = before.watched(even, lambda kind: limits.get(kind, math.inf)), alarms.of
     n = len(next(iter(watched.values())))
     span = before.span(watched, (LONGER + 1) * of - 2)
     found = row_statistics(tuple(watched), span[:, -(n + of - 1) :], of, alarms.after)

@@ -26,16 +26,10 @@ from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.settings import ClientSettings
 from submerge.stats.block_length import group_block_s
-from submerge.stats.block_maxima import (
-    KINDS,
-    WINDOW_S,
-    BlockMaxima,
-    BlockMaximaTally,
-    By,
-    pooled,
-)
+from submerge.stats.block_maxima import WINDOW_S, BlockMaxima, BlockMaximaTally, pooled
 from submerge.stats.node_mean import READY
 from submerge.stats.quantile_sketch import SketchTally, merged, quantile
+from submerge.stats.statistic import KINDS, By
 
 # A monitor remembers, so rows are judged one after another. So a machine with more than
 # `judged_rows` rows is judged in spans of so many, each by a monitor of its own.

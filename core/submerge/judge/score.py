@@ -36,11 +36,11 @@ from submerge.pca.own_scatter import OwnScatter, of_node
 from submerge.pca.reconstruct import Reconstruction, shares_of
 from submerge.pca.score import Scorer
 from submerge.pca.subspace import Subspace
-from submerge.stats.block_maxima import By
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale, largest_square
 from submerge.stats.resolution import as_read
 from submerge.stats.score_limits import Limits, LimitSteps
+from submerge.stats.statistic import By
 
 
 class Statistics(NamedTuple):

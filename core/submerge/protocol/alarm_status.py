@@ -19,8 +19,8 @@ from typing import Literal, NamedTuple, get_args
 
 from submerge.errors import UsageError
 from submerge.protocol.names import NAME
-from submerge.stats.block_maxima import By
 from submerge.stats.quantile_sketch import varint
+from submerge.stats.statistic import STATISTICS, By
 
 State = Literal["learning", "armed", "alarm", "paused", "stale"]
 STATES: tuple[State, ...] = get_args(State)
@@ -29,18 +29,10 @@ paused its learning, and it still detects; its model has expired."""
 
 Cause = Literal[By, "stuck"]
 CAUSES: dict[Cause, str] = {
-    "spe": "channels disagree more than usual (squared prediction error)",
-    "t2": "channels agree, but lie further out than usual (Hotelling's T2)",
-    "linear": "channels disagree more than usual, in the readings themselves",
-    "ewma": "readings lie further from normal than usual",
-    "distance": "readings lie further from normal than usual",
-    "smoothed": "readings stay a little further from normal, row after row",
-    "channel": "one channel differs from what the others predict",
+    **{kind: each.cause for kind, each in STATISTICS.items()},
     "stuck": "a channel keeps its value while the others move",
 }
-"""What was over its limit, in words for the person who is woken: the SPE of features, or in a
-kernel group (`linear`) of the readings; `channel` is an error over its typical one; `distance` is
-by the factors of the model, `ewma` their moving average, `smoothed` that of earlier versions."""
+"""What was over its limit, in words for the person who is woken."""
 
 Verdict = Literal["", "accepted", "rejected"]
 """What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""

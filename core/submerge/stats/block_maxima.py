@@ -23,7 +23,6 @@ from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +39,7 @@ from submerge.stats.quantile_sketch import (
     quantile,
     varint,
 )
+from submerge.stats.statistic import KINDS, By
 
 HOUR_S = 3600.0
 """Length of a block while the group has chosen none."""
@@ -74,22 +74,10 @@ promised rate was realised; with none, a heavy tail exceeds its limit too often.
 MANY, FEW = 256, 16
 """Rows from which k-of-m statistics are found by insertion, if m is at most `FEW`."""
 
-By = Literal["spe", "t2", "linear", "channel", "distance", "smoothed", "ewma"]
-"""A kind of score: SPE (squared prediction error) or T2 (Hotelling's T-squared) of the features,
-`linear`, the SPE of the readings themselves, `channel`, the largest residual of a single channel
-over its typical size at that node, `distance`, the squared Mahalanobis distance by the factors of
-the model (`pca.factor`), or `ewma`, the moving average of distances (`smoothing`). Nodes of earlier
-versions have alarms by `distance` and `smoothed`, a mean of medians; they are passed on."""
-
-KINDS: tuple[By, ...] = get_args(By)
-
-WITH_FACTORS: tuple[By, ...] = ("ewma", "linear", "channel")
-"""Kinds of which alarms are raised where the model has factors. SPE and T2 are read by people."""
-
-WITHOUT_FACTORS: tuple[By, ...] = ("spe", "t2", "linear", "channel")
-"""Kinds of which alarms are raised while the model has none."""
-
 _NOTHING = empty(FINE)
+
+_FIRST: tuple[By, ...] = ("spe", "t2", "linear", "channel")
+"""Whose bytes a digest has always had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +129,9 @@ class BlockMaxima:
     @property
     def packed(self) -> bytes:
         """Bytes that are equal for equal maxima."""
-        first = b"".join(
-            (*(packed(self.of(kind)) for kind in WITHOUT_FACTORS), varint(self.longest))
-        )
+        first = b"".join((*(packed(self.of(kind)) for kind in _FIRST), varint(self.longest)))
         # A digest that was kept by an earlier version has no others.
-        newer = ((kind, self.of(kind)) for kind in KINDS if kind not in WITHOUT_FACTORS)
+        newer = ((kind, self.of(kind)) for kind in KINDS if kind not in _FIRST)
         more = b"".join(kind.encode() + packed(each) for kind, each in newer if each.n)
         if self.block_s or self.lengths:
             more += b"blocks" + varint(int(self.block_s)) + b"".join(map(varint, self.lengths))

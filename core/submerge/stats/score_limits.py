@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.stats.block_maxima import By
+from submerge.stats.statistic import By
 
 MOST_ANOMALOUS = 1e9
 """Anomaly scores are clipped to this size."""

@@ -23,6 +23,7 @@ from submerge.judge.prepare import none_left
 from submerge.protocol.alarm_status import excess
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
+from submerge.stats.statistic import KINDS, averaged
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
 from submerge_client.datasets.table import counted
 from submerge_files import model_file
@@ -171,7 +172,7 @@ class Detected:
         if seen.level is not None and seen.level.said:
             found.append(seen.level.said)
         maxima = request.learnt.model.maxima
-        if maxima is not None and maxima.distance.n and not maxima.ewma.n:
+        if maxima is not None and maxima.distance.n and not maxima.of(averaged(KINDS)[0]).n:
             found.append(OLDER)
         return tuple(found)
 

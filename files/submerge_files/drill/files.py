@@ -24,9 +24,9 @@ from submerge.judge.prepare import Block
 from submerge.protocol.messages import Model
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import block_rows
-from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS
 from submerge.stats.residual_scale import READY_S, ResidualScale
 from submerge.stats.resolution import Resolution
+from submerge.stats.statistic import raised_by
 from submerge_files.console.units import in_words
 from submerge_files.score.mean import about_rows
 from submerge_files.score.run import ScoreRequest
@@ -77,7 +77,7 @@ class FileAnswer:
 
 def limits_of(model: Model, settings: AlarmSettings, highest: HighestSoFar) -> AlarmLimits:
     """Return the limits of alarms by a model; raises UsageError if it has none yet."""
-    kinds = WITH_FACTORS if model.factors else WITHOUT_FACTORS
+    kinds = raised_by(factors=bool(model.factors))
     # For how long the group was monitored is no question here: the maxima say what they say.
     measured = AlarmLimits.of(model.maxima, replace(settings, settle_s=1e-9), kinds)
     limits = highest.over(measured.times(model.widened), settings.period_s or 1.0)

@@ -18,6 +18,7 @@ from submerge.headings import heading_of
 from submerge.history.detection import ByModel, RowJudge, RowPlace
 from submerge.history.knowledge import Learnt
 from submerge.judge.prepare import OTHER_STATE, REASONS, in_units
+from submerge.stats.statistic import SCORES
 from submerge_client.datasets.source import refusal
 from submerge_client.score_outputs.lines import limits_passed
 from submerge_files.console.reading_options import as_fitted, condition_of
@@ -36,7 +37,6 @@ from submerge_files.workers import Workers
 AT_ONCE = 1024
 """Rows that are scored together."""
 
-STATISTICS = ("distance", "spe", "t2")
 OVER = ("over", "over_spe", "over_t2")
 
 
@@ -156,9 +156,7 @@ class FrameJudge:
         """Return the scores of rows: columns (n,), NaN for rows without a score."""
         judge = RowJudge(ByModel(of_machine(self.normal, machine)), when)
         n = len(rows.values)
-        found: dict[str, npt.NDArray[Any]] = {
-            name: np.full(n, np.nan) for name in (*STATISTICS, *OVER)
-        }
+        found: dict[str, npt.NDArray[Any]] = {name: np.full(n, np.nan) for name in (*SCORES, *OVER)}
         found["filled"] = np.zeros(n, dtype=np.int64)
         unscored = np.where(rows.only(np.ones(n, bool)), 0, OTHER_STATE).astype(np.int8)
         for start in range(0, n, AT_ONCE):
@@ -166,7 +164,7 @@ class FrameJudge:
             part = rows.values[start : start + AT_ONCE][why == 0]
             judged = judge.judge(judge.prepare(part, why))
             at, scores = start + judged.block.which, judged.scores
-            known = {name: getattr(scores, name) for name in STATISTICS}
+            known: dict[str, npt.NDArray[Any]] = {name: getattr(scores, name) for name in SCORES}
             if self.normal.limits is not None:
                 known |= limits_passed(scores)
             for name, values in (known | {"filled": judged.filled}).items():

@@ -22,8 +22,8 @@ from submerge.judge.score import ScoringModel
 from submerge.pca.factor import Factors
 from submerge.pca.own_scatter import OwnScatter
 from submerge.protocol.summaries import Subspaces, Summary
-from submerge.stats.block_maxima import WITH_FACTORS, WITHOUT_FACTORS, By
 from submerge.stats.score_limits import Limits
+from submerge.stats.statistic import By, raised_by
 from submerge_aggregator.questions.views import ShownRank
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.units import printable
@@ -74,7 +74,7 @@ class Normal:
     @property
     def watched(self) -> tuple[By, ...]:
         """The statistics that have a limit of alarms, in their order."""
-        kinds = WITH_FACTORS if self.factors else WITHOUT_FACTORS
+        kinds = raised_by(factors=bool(self.factors))
         known = () if self.watch is None else self.watch.limits.known
         return tuple(each for each in kinds if each in known)
 

@@ -23,7 +23,7 @@ from submerge import Schema, UsageError
 from submerge.history.detection import TOP, JudgedRows
 from submerge.history.recording import Recorded
 from submerge.judge.prepare import REASONS
-from submerge.stats.block_maxima import By
+from submerge.stats.statistic import By
 from submerge_client.files import atomic_file, writing_to
 from submerge_client.score_outputs.lines import limits_passed, scored_fields
 from submerge_files.console.units import csv_text, printable

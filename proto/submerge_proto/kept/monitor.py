@@ -17,11 +17,11 @@ from submerge.client.monitor_state import MonitorState
 from submerge.pca.own_scatter import KAPPAS, WIDEST, OwnScatter
 from submerge.protocol.alarm_status import REMEMBERED
 from submerge.protocol.messages import Model
-from submerge.stats.block_maxima import By
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, packed, unpacked
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.resolution import Resolution
+from submerge.stats.statistic import KINDS, By
 from submerge.stats.stuck import Habits, RunLengths
 from submerge_proto.v1 import aggregator_service_pb2 as wire
 from submerge_proto.v1 import kept_pb2 as pb
@@ -121,15 +121,12 @@ def _model_of(message: wire.Model) -> Model:
 
 MODEL = replace(forms.MODEL, read=_model_of)
 
-STATISTICS: tuple[By, ...] = "spe", "t2", "linear", "channel", "distance", "smoothed", "ewma"
-"""Names in records: bytes on disks, which never change. Any other is refused."""
-
 
 def _kind(name: str) -> By:
-    for kind in STATISTICS:
+    for kind in KINDS:
         if name == kind:
             return kind
-    raise PeerError(f"expected one of {', '.join(STATISTICS)}, got {name[:80]!r}")
+    raise PeerError(f"expected one of {', '.join(KINDS)}, got {name[:80]!r}")
 
 
 def _by_kind(part: Part[T]) -> Part[dict[By, T]]:

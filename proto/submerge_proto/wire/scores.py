@@ -9,7 +9,7 @@ from typing import Any
 from submerge import PeerError
 from submerge.protocol.messages import ScoreSketches
 from submerge.stats.block_length import LONGEST
-from submerge.stats.block_maxima import KINDS, BlockMaxima
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.quantile_sketch import (
     COARSE,
     FINE,
@@ -20,6 +20,7 @@ from submerge.stats.quantile_sketch import (
     unpacked,
 )
 from submerge.stats.score_limits import Limits
+from submerge.stats.statistic import KINDS
 from submerge_proto.v1 import summary_pb2
 from submerge_proto.wire.fields import PLAIN, Part, capped, form, number, or_empty, real, several
 from submerge_proto.wire.parts import MOST_CLIENTS, MOST_READINGS

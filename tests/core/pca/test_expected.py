@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge import SAPCA, Schema, dumps, loads
@@ -39,6 +39,7 @@ def learnt(rows: np.ndarray, parts: list[slice] | None = None, **settings: objec
     return engine
 
 
+@settings(max_examples=25)
 @given(
     st.integers(120, 300),
     st.integers(3, 8),
@@ -90,20 +91,21 @@ def test_variances_do_not_narrow(kind):
     assert np.abs((held.scatter - truth.scatter) / np.outer(scale, scale)).max() < 0.05
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 200), st.sampled_from([1.0, 0.99]), st.booleans(), st.data())
 def test_sums_agree_and_nothing_is_negative(n, factor, center, data):
     """Energies are the diagonal, their sum the energy; rows count once; cuts change nothing."""
     rows = hidden(correlated(n, 6, seed=n), 0.25, seed=n)
-    settings = {"forgetting_factor": factor, "center": center}
+    how = {"forgetting_factor": factor, "center": center}
 
-    engine = learnt(rows, data.draw(cuts(n)), **settings)
+    engine = learnt(rows, data.draw(cuts(n)), **how)
 
     held = engine.whole_scatter
     assert np.isclose(held.weight, oracle.decay(n, factor).sum())
     assert np.allclose(held.channel_energies, held.scatter.diagonal())
     assert np.isclose(held.energy, np.trace(held.scatter))
     assert np.linalg.eigvalsh(held.scatter)[0] >= -1e-9 * held.energy
-    assert learnt(rows, **settings).whole_scatter.held.tobytes() == held.held.tobytes()
+    assert learnt(rows, **how).whole_scatter.held.tobytes() == held.held.tobytes()
     assert engine.whole_scatter.held.tobytes() == held.held.tobytes()  # reading changes nothing
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from submerge.aggregator.operators.quarantine import QuarantineEntry
-from submerge.stats import block_maxima
 from submerge.stats.resolution import Resolution
+from submerge.stats.statistic import By
 from submerge.stats.stuck import Habits, RunLengths
 from submerge_aggregator.store import FORM
 from submerge_proto.kept import aggregator as kept_by_aggregator
@@ -105,7 +105,8 @@ def test_each_field_that_is_kept_has_a_name_on_the_disk():
     """One name each: a field that is renamed, or new, without a name would be lost in silence."""
     for kind in (Habits, RunLengths, Resolution):
         assert kind._fields == monitor.COLUMNS[kind]
-    assert list(block_maxima.KINDS) == list(monitor.STATISTICS)
+    names = "spe", "t2", "linear", "channel", "distance", "smoothed", "ewma"
+    assert names == get_args(By)
 
 
 def test_names_alone_are_an_operators():

@@ -22,8 +22,9 @@ from submerge.protocol.machine import Reading, SetDesired
 from submerge.protocol.messages import ScoreSketches
 from submerge.protocol.names import LAST_SECOND
 from submerge.protocol.summaries import Subspaces
-from submerge.stats.block_maxima import KINDS, NONE, BlockMaxima
+from submerge.stats.block_maxima import NONE, BlockMaxima
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
+from submerge.stats.statistic import KINDS
 from submerge_proto.wire import alarms, codec, fields, forms
 from support.alarm_statuses import (
     ALARM,

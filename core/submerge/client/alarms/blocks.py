@@ -24,16 +24,9 @@ from submerge.client.alarms.log import AlarmLog
 from submerge.judge.decision import Mask
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import ScoreCorrelation, block_rows
-from submerge.stats.block_maxima import (
-    EACH,
-    HOUR_S,
-    KINDS,
-    LEAST_NODES,
-    BlockMaxima,
-    BlockMaximaTally,
-    By,
-)
+from submerge.stats.block_maxima import EACH, HOUR_S, LEAST_NODES, BlockMaxima, BlockMaximaTally
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
+from submerge.stats.statistic import KINDS, By
 
 # No machine can buy silence so: it is done only for alarms that ended by themselves before their
 # rows were learnt, that no person has judged, in groups of `LEAST_NODES` nodes, and at each node

@@ -37,6 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -59,8 +60,8 @@ from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
-from submerge.stats.block_maxima import By
 from submerge.stats.smoothing import newest_scores
+from submerge.stats.statistic import STATISTICS, By, averaged
 
 LONGER = 4
 """An alarm ends after so many times `of` rows below the halfway point."""
@@ -80,7 +81,7 @@ def detect(
         decision = Decision.learn(n)
         return detector, decision.withholding(True) if situation.paused else decision
     detector = detector.with_own_limits(situation.now.wall)
-    limit = detector.limit("ewma", settled=situation.settled)
+    limit = partial(detector.limit, settled=situation.settled)
     even = detector.recent.watched(scores.even, limit)
     if not situation.settled:
         even.pop("channel", None)
@@ -156,7 +157,7 @@ def _watch(
 
 def _own(even: Mapping[By, Array], scores: RowScores) -> dict[By, Array]:
     """Return the rows' own scores of kinds: rows after them have them in their averages."""
-    return {kind: scores.even["distance"] if kind == "ewma" else even[kind] for kind in even}
+    return {kind: scores.even[STATISTICS[kind].of or kind] for kind in even}
 
 
 def _uncounted(
@@ -239,9 +240,9 @@ def _exceedance(
     causes = tuple(kinds[i] for i in ratios[:, -n:].argmax(axis=0).tolist())
     times = np.asarray(now.wall - np.arange(n - 1, -1, -1) * settings.period_s, dtype=np.float64)
     own = ratios.copy()
-    if "ewma" in kinds:
+    for kind in averaged(kinds):
         # A row is in the average of those after it, which are not to blame for it.
-        by = kinds.index("ewma")
+        by = kinds.index(kind)
         own[by] = newest_scores(ratios[by])
     return Exceedance(over, high, ratios.max(axis=0), causes, times, settings.of, own.max(axis=0))
 
@@ -348,7 +349,7 @@ class Exceedance:
     def raising(self, row: int) -> npt.NDArray[np.intp]:
         """Return the rows that an alarm is raised by which begins at a row."""
         first = row - self.of + 1
-        if self.causes[row] != "ewma":
+        if not STATISTICS[self.causes[row]].averaged:
             return self.above(first, row + 1)
         # Each of the rows in the mean may be below its limit: those that are far off count.
         own = self.own[first + self.of - 1 : row + self.of]

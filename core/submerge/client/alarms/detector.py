@@ -7,7 +7,7 @@ reports and takes verdicts. `DetectorState` is the part that outlives the proces
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -27,20 +27,11 @@ from submerge.protocol.machine import Now
 from submerge.protocol.score_trail import MINUTE_S
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
-from submerge.stats.block_maxima import (
-    KINDS,
-    WITH_FACTORS,
-    WITHOUT_FACTORS,
-    BlockMaxima,
-    By,
-    statistics,
-)
+from submerge.stats.block_maxima import BlockMaxima, statistics
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.smoothing import ewma
+from submerge.stats.statistic import KINDS, STATISTICS, By, averaged, raised_by
 from submerge.stats.stuck import Habits, RunLengths, StuckDetector
-
-# The moving average of distances is its own statistic: it is a mean of rows already, so it needs no
-# second row to agree.
 
 
 class RecentScores(NamedTuple):
@@ -54,14 +45,14 @@ class RecentScores(NamedTuple):
         """The same once no alarm is open: unknown scores, which kept it open, raise no other."""
         return self._replace(scores=np.where(self.scores < math.inf, self.scores, 0.0))
 
-    def watched(self, even: Mapping[By, Array], limit: float = math.inf) -> dict[By, Array]:
-        """Return the scores that alarms are raised by; `limit` is that of the moving average."""
-        distance = even.get("distance")
-        if distance is None:
-            return dict(even)
-        last = float(self.scores[self.kinds.index("ewma"), -1]) if "ewma" in self.kinds else 0.0
-        others = {kind: each for kind, each in even.items() if kind in WITH_FACTORS}
-        return others | {"ewma": ewma(distance, last, limit)}
+    def watched(self, even: Mapping[By, Array], limit: Callable[[By], float]) -> dict[By, Array]:
+        """Return what alarms are raised by: scores, then averages by their `limit`."""
+        kinds = raised_by(factors="distance" in even)
+        found = {kind: even[kind] for kind in kinds if kind in even}
+        for kind in averaged(kinds):
+            last = float(self.scores[self.kinds.index(kind), -1]) if kind in self.kinds else 0.0
+            found[kind] = ewma(even[STATISTICS[kind].of or kind], last, limit(kind))
+        return found
 
     def span(self, even: Mapping[By, Array], rows: int, unknown: float = 0.0) -> Array:
         """Return scores (kinds, rows + n): those of n rows, earlier ones first."""
@@ -76,8 +67,8 @@ class RecentScores(NamedTuple):
 def row_statistics(kinds: tuple[By, ...], span: Array, of: int, after: int) -> Array:
     """Return the statistic of each kind at each row, (kinds, n), of scores (kinds, of - 1 + n)."""
     raised = statistics(span, of, after)
-    if "ewma" in kinds:
-        i = kinds.index("ewma")
+    for kind in averaged(kinds):
+        i = kinds.index(kind)
         raised[i] = span[i, of - 1 :]
     return raised
 
@@ -85,7 +76,7 @@ def row_statistics(kinds: tuple[By, ...], span: Array, of: int, after: int) -> A
 @lru_cache(maxsize=64)
 def rows_needed(kinds: tuple[By, ...], after: int) -> Array:
     """Return how many rows have to be high for the statistic of each kind to be, (kinds,)."""
-    return np.array([1 if kind == "ewma" else after for kind in kinds])
+    return np.array([1 if STATISTICS[kind].averaged else after for kind in kinds])
 
 
 # It counts by the minute because then most blocks cannot raise it: `bounds` says what a block
@@ -271,9 +262,9 @@ class AlarmDetector:
 
     def limit(self, kind: By, *, settled: bool) -> float:
         if self.log.frozen:
-            # An alarm of before the moving average has a limit of the mean of medians.
-            was: By = "smoothed" if kind == "ewma" and kind not in self.log.frozen else kind
-            return self.log.frozen.get(was, math.inf)
+            # An alarm of an earlier version may have kept the limit of what that compared.
+            before = self.log.frozen.get(STATISTICS[kind].replaces or kind, math.inf)
+            return self.log.frozen.get(kind, before)
         return self.limits.limit(kind, self.hours.spared, settled=settled)
 
     @property
@@ -290,7 +281,7 @@ class AlarmDetector:
     def with_maxima(
         self,
         maxima: BlockMaxima | None,
-        kinds: tuple[By, ...] = WITHOUT_FACTORS,
+        kinds: tuple[By, ...] = raised_by(factors=False),
         widened: float = 1.0,
         block_s: float = 0.0,
         group_rows: int = 0,

@@ -3,8 +3,8 @@
 Of n rows drawn alike, the next is higher than all before with probability 1 / n. So one kind of
 statistic exceeds the highest value h that it has had about once in n rows, and K kinds do so
 `independent(K)` times as often. Beyond h an exponential tail is assumed: from the mean m to h it
-fell by a factor of n / a, for a successive statistics are of the same rows (`ALIKE`). It falls by
-another factor of `FURTHER` up to the limit
+fell by a factor of n / a, for a successive statistics are of the same rows (`Statistic.alike`). It
+falls by another factor of `FURTHER` up to the limit
 
     h + (h - m) log(FURTHER) / log(n / a)
 
@@ -34,11 +34,8 @@ from dataclasses import dataclass, field, replace
 from submerge._linalg import Array
 from submerge.client.alarms.blocks import larger
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.stats.block_maxima import By, independent
-from submerge.stats.smoothing import WEIGHT
-
-ALIKE: Mapping[By, float] = {"ewma": (2 - WEIGHT) / WEIGHT}
-"""Successive statistics that are worth one: as the variance of the average says; of others 4."""
+from submerge.stats.block_maxima import independent
+from submerge.stats.statistic import STATISTICS, By
 
 LEAST_ROWS = 64
 """Rows from which the highest value is a limit."""
@@ -111,5 +108,5 @@ class HighestSoFar:
     def _limit(self, kind: By) -> float:
         """Return the limit of one kind, beyond its highest value."""
         value, mean = self.values.get(kind, 0.0), self.means[kind]
-        beyond = math.log(FURTHER) / math.log(self.rows[kind] / ALIKE.get(kind, 4))
+        beyond = math.log(FURTHER) / math.log(self.rows[kind] / STATISTICS[kind].alike)
         return value + max(value - mean, 0.0) * beyond

@@ -39,15 +39,14 @@ from submerge.stats.block_maxima import (
     NONE,
     REACH,
     WINDOW_S,
-    WITHOUT_FACTORS,
     BlockMaxima,
-    By,
     drawn,
     enough,
     independent,
     is_counted,
 )
 from submerge.stats.quantile_sketch import quantile
+from submerge.stats.statistic import STATISTICS, By, raised_by
 
 YOUNG = 2.0
 """Factor of limits while a node's own mean comes from one moment: about a mean that is a row drawn
@@ -58,9 +57,6 @@ LARGEST_SHARE = 0.5
 
 PROVISIONAL = 0.5
 """How many of all maxima a provisional limit is exceeded by."""
-
-MATURE = ("t2", "channel")
-"""Statistics that are not monitored before the node's own mean has seen a day."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +83,7 @@ class AlarmLimits:
         cls,
         maxima: BlockMaxima | None,
         settings: AlarmSettings,
-        among: tuple[By, ...] = WITHOUT_FACTORS,
+        among: tuple[By, ...] = raised_by(factors=False),
         row_s: float = 0.0,
         held: Collection[By] = (),
         own: BlockMaxima | None = None,
@@ -100,13 +96,13 @@ class AlarmLimits:
         kinds = [kind for kind in among if maxima is not None and maxima.of(kind).n]
         often = settings.often_per_s(row_s)
         # A group of earlier nodes has maxima of single channels alone: that is no watch.
-        if maxima is None or among[0] not in kinds or not often:
+        first = next((kind for kind in among if STATISTICS[kind].overall), None)
+        if maxima is None or first not in kinds or not often:
             return cls()
         block_s = block_length_s(maxima.block_s, settings.period_s)
         worth = independent(len(kinds))
         share = min(often * block_s / worth, LARGEST_SHARE)
         reach = {kind: LONG_REACH if kind in held else REACH for kind in kinds}
-        first = kinds[0]
         missing_s = _missing_s(maxima, maxima.of(first).n, share * reach[first], settings, block_s)
         provisional_s, needed_s = 0.0, block_s / (share * REACH)
         if missing_s > 0:
@@ -149,7 +145,7 @@ class AlarmLimits:
     def limit(self, kind: By, spared: Mapping[By, float], *, settled: bool) -> float:
         """Return the limit of a statistic, spared scores aside; infinite if not monitored."""
         settled |= self.of_node
-        if not settled and kind in MATURE:
+        if not settled and STATISTICS[kind].mature:
             return math.inf
         most = self.known.get(kind, math.inf) * spared.get(kind, 1.0)
         return most if settled else YOUNG * most

@@ -16,7 +16,7 @@ from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Deviation, Verdict
 from submerge.schema import Scaling
-from submerge.stats.block_maxima import By
+from submerge.stats.statistic import By
 
 # Evidence: which channels the rows of an alarm speak against, and by how much in their units.
 #

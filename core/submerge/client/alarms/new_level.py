@@ -17,6 +17,7 @@ an open alarm have a mean of their own, and their scores about it are compared w
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class NewLevel:
         of, after = detector.settings.of, detector.settings.after
         even = self.recent.watched(
             {kind: each[first:] for kind, each in scores.even.items()},
-            detector.limit("ewma", settled=True),
+            partial(detector.limit, settled=True),
         )
         kinds, before = tuple(even), max(of - 1, 1)  # an average needs the one before it
         span = self.recent.span(even, before)

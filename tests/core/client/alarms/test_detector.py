@@ -19,8 +19,9 @@ from submerge.protocol.alarm_status import REMEMBERED, Alarm, AlarmStatus, Devia
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
-from submerge.stats.block_maxima import HOUR_S, WITH_FACTORS, BlockMaxima
+from submerge.stats.block_maxima import HOUR_S, BlockMaxima
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty, quantile
+from submerge.stats.statistic import raised_by
 from support import oracle
 from support.scored import a_block, row_scores
 
@@ -500,7 +501,7 @@ class Distances(Watch):
 
     def hear(self, maxima: BlockMaxima | None) -> None:
         maxima = by_distance() if maxima is None else maxima
-        self.detector = self.detector.with_maxima(maxima, WITH_FACTORS)
+        self.detector = self.detector.with_maxima(maxima, raised_by(factors=True))
 
     def see(self, *distances: float, **situation: bool):
         """Let rows come with such distances; return which belong to an alarm."""
@@ -849,9 +850,11 @@ def provisional() -> Watch:
 def test_without_maxima_of_the_moving_average_a_client_is_not_armed():
     """As of a group of earlier versions, or right after an update: single channels are no watch."""
     channel = replace(group(), channel=group().spe)
-    limits = AlarmLimits.of(channel, SETTINGS, WITH_FACTORS, 60.0)
+    limits = AlarmLimits.of(channel, SETTINGS, raised_by(factors=True), 60.0)
 
-    assert AlarmLimits.of(replace(channel, ewma=channel.spe), SETTINGS, WITH_FACTORS, 60.0).known
+    assert AlarmLimits.of(
+        replace(channel, ewma=channel.spe), SETTINGS, raised_by(factors=True), 60.0
+    ).known
     assert (limits.known, limits.promised) == ({}, False)
 
 

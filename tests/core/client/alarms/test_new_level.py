@@ -11,9 +11,10 @@ from submerge.client.alarms.detector import AlarmDetector
 from submerge.client.alarms.new_level import LONGEST_S, NewLevel
 from submerge.judge.prepare import RowTime
 from submerge.protocol.settings import AlarmSettings
-from submerge.stats.block_maxima import WITH_FACTORS, BlockMaxima
+from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
+from submerge.stats.statistic import raised_by
 from support.scored import a_block, row_scores
 
 HOUR = 6
@@ -87,7 +88,7 @@ def test_few_rows_a_statistic_are_enough(of):
     settings = AlarmSettings(period_s=600.0, after=1, of=of)
     maxima = BlockMaxima(empty(FINE), empty(FINE), empty(FINE), 4000, ewma=USUAL)
     detector = AlarmDetector.of("pump-1", settings, ("flow", "temp"))
-    detector, level = detector.with_maxima(maxima, WITH_FACTORS), NEW
+    detector, level = detector.with_maxima(maxima, raised_by(factors=True)), NEW
     for _ in range(60):
         rows = np.tile([5.0, 1.0], (3, 1))
         about = row_scores(3 * [0.0], 3 * [0.0], np.zeros((3, 2)))
