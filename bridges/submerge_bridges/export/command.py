@@ -27,7 +27,7 @@ from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.score_limits import Limits, LimitSteps
-from submerge.stats.statistic import SCORES, By, averaged, raised_by
+from submerge.stats.statistic import SCORES, STATISTICS, By, averaged, raised_by
 from submerge_bridges.export.recipe import (
     HEAD,
     MADE_BY,
@@ -180,8 +180,12 @@ def _alarm(
 
 def _order(kinds: tuple[By, ...]) -> list[By]:
     """Return kinds in the order in which alarms compare them: averages are the last."""
-    return sorted((kind for kind in kinds if kind != "linear"), key=averaged(kinds).__contains__)
+    known = (kind for kind in kinds if (STATISTICS[kind].of or kind) in COMPUTED)
+    return sorted(known, key=averaged(kinds).__contains__)
 
+
+COMPUTED: tuple[By, ...] = (*SCORES, "channel")
+"""Scores of rows that programs compute: they are of no kernel group, whose readings have others."""
 
 OPTIONS = {"single": "--float32", "prefix": "--prefix"}
 """By fields of `ExportOptions`."""
