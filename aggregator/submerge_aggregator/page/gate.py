@@ -182,7 +182,9 @@ class PageGate:
         peer: Peer = scope.get("state", {}).get("peer", Peer())
         guarded = _guarded(send)
         denial = self._objection(scope, headers)
-        if denial is None and not _is_open(scope["path"]):
+        # Where a session begins, and what that is drawn with.
+        needs_none = scope["path"] == "/login" or scope["path"].startswith("/static/")
+        if denial is None and not needs_none:
             found = self.identify(peer, headers)
             if not _is_shown(scope) and self.identify.session(headers) is None:
                 found = Denial(401, "no_credential", NOT_LOGGED_IN)
@@ -239,11 +241,6 @@ class PageGate:
         # The body of what is refused was not read: the connection ends.
         headers = {"connection": "close", "cache-control": "no-store"}
         return Response(body, denial.status, headers, media_type="application/json")
-
-
-def _is_open(path: str) -> bool:
-    """Return whether a path needs no session: where one begins, and what it is drawn with."""
-    return path == "/login" or path.startswith("/static/")
 
 
 def _is_shown(scope: Scope) -> bool:

@@ -164,7 +164,9 @@ def _alarm(
     detector = watching(saved.learnt or Learnt(model), alarms, state)
     settled = own is None or own.settled
     # Where the mean does not cover a day, the largest error of a channel raises no alarm.
-    known = [kind for kind in _order(kinds) if kind != "channel" or (_typical(scorer) and settled)]
+    computed = (*SCORES, "channel") if _typical(scorer) and settled else SCORES
+    known = [kind for kind in kinds if STATISTICS[kind].of in computed]
+    known.sort(key=averaged(kinds).__contains__)  # as the programs compare them
     limits = {kind: detector.limit(kind, settled=settled) for kind in known}
     limits = {kind: limit for kind, limit in limits.items() if limit < math.inf}
     return AlarmRecipe(
@@ -177,15 +179,6 @@ def _alarm(
         at_most,
     )
 
-
-def _order(kinds: tuple[By, ...]) -> list[By]:
-    """Return kinds in the order in which alarms compare them: averages are the last."""
-    known = (kind for kind in kinds if (STATISTICS[kind].of or kind) in COMPUTED)
-    return sorted(known, key=averaged(kinds).__contains__)
-
-
-COMPUTED: tuple[By, ...] = (*SCORES, "channel")
-"""Scores of rows that programs compute: they are of no kernel group, whose readings have others."""
 
 OPTIONS = {"single": "--float32", "prefix": "--prefix"}
 """By fields of `ExportOptions`."""

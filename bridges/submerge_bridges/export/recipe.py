@@ -148,7 +148,7 @@ class Recipe:
         if kind not in self.scores:
             known = ", ".join(self.scores)
             raise UsageError(f"expected a statistic of the model ({known}), got {kind}")
-        kinds = [each for each in self.alarm.kinds if (STATISTICS[each].of or each) == kind]
+        kinds = [each for each in self.alarm.kinds if STATISTICS[each].of == kind]
         alarm = replace(
             self.alarm,
             limits={each: self.alarm.limits[each] for each in kinds},

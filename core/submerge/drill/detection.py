@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.judge.decision import Mask
-from submerge.stats.smoothing import WEIGHT, ewma
+from submerge.stats.smoothing import KEPT, WEIGHT, ewma
 from submerge.stats.statistic import STATISTICS, By, averaged
 
 LEAD = 64
@@ -63,30 +63,31 @@ class Detection:
     ) -> None:
         self._limits, self._after, self._of = limits, after, of
         self._base = dict(base)
-        self._of_average = {kind: STATISTICS[kind].of or kind for kind in averaged(limits)}
-        for kind, of_score in self._of_average.items():
-            if of_score in base:
-                self._base[kind] = ewma(base[of_score], limit=limits[kind])
+        for kind in averaged(limits):
+            if STATISTICS[kind].of in base:
+                self._base[kind] = ewma(base[STATISTICS[kind].of], limit=limits[kind])
         self.spans = spans
         self._kernel = _kernel(spans.rows)
+        self._kept = KEPT ** np.arange(1, spans.rows + 1)
         quiet = ~self.found({kind: each[spans.places] for kind, each in base.items()}, spans.starts)
         self.spans = spans.only(quiet)
 
     @property
     def scored(self) -> tuple[By, ...]:
         """The kinds of score that decide, without those that follow from others."""
-        needed = {self._of_average.get(kind, kind) for kind in self._limits}
+        needed = {STATISTICS[kind].of for kind in self._limits}
         return tuple(kind for kind in self._base if kind in needed)
 
     def found(self, scores: Mapping[By, Array], starts: npt.NDArray[np.intp]) -> Mask:
         """Return in which spans an alarm is raised, (spans,), by scores from their starts on."""
         found = np.zeros(len(starts), dtype=bool)
         for kind, limit in self._limits.items():
-            series = scores.get(self._of_average.get(kind, kind))
+            series = scores.get(STATISTICS[kind].of)
             if series is None:
                 continue
-            if kind in self._of_average:
-                found |= (self._averages(kind, series, starts) > limit).any(axis=1)
+            if STATISTICS[kind].averaged:
+                last = self._base[kind][starts - 1, None]
+                found |= (series @ self._kernel + last * self._kept > limit).any(axis=1)
                 continue
             places = starts[:, None] + np.arange(1 - self._of, 0)
             # Before the first row there is nothing: a low score.
@@ -97,14 +98,8 @@ class Detection:
             found |= (over[:, self._of - 1 :] >= self._after).any(axis=1)
         return found
 
-    def _averages(self, kind: By, series: Array, starts: npt.NDArray[np.intp]) -> Array:
-        """Return the moving averages of spans: `smoothing.ewma` of many series at once."""
-        last = self._base[kind][starts - 1]
-        kept = (1 - WEIGHT) ** np.arange(1, self.spans.rows + 1)
-        return np.asarray(series @ self._kernel + last[:, None] * kept)
-
 
 def _kernel(n: int) -> Array:
     """Return the weight of each score i in the moving average after score j, (n, n)."""
     ages = np.arange(n) - np.arange(n)[:, None]
-    return np.where(ages >= 0, WEIGHT * (1 - WEIGHT) ** np.maximum(ages, 0), 0.0)
+    return np.where(ages >= 0, WEIGHT * KEPT ** np.maximum(ages, 0), 0.0)

@@ -84,6 +84,7 @@ class Block:
         learnt; None without one.
     steps : (3, m or 1, channels) or None. What readings move by at the least, these and those
         before, and how often, as known at each row (`Resolution.after`), without lags.
+    came : (m, channels) or None. The rows as they came, scaled, where one is `beyond`.
     """
 
     why: npt.NDArray[np.int8]
@@ -94,6 +95,7 @@ class Block:
     held: Mask | None = None
     beyond: Mask | None = None
     steps: Array | None = None
+    came: Array | None = None
 
     def __len__(self) -> int:
         """Number of rows that can be scored."""
@@ -164,7 +166,8 @@ def prepare(
     if gaps is not None:
         gaps = gaps[fine] if gaps[fine].any() else None
     held, far = None if held is None else held[fine], beyond[fine] if beyond.any() else None
-    return Block(why, scaled, features, gaps, time, held, far)
+    came = None if far is None else np.asarray(schema.scaled(rows)[fine], dtype=np.float64)
+    return Block(why, scaled, features, gaps, time, held, far, came=came)
 
 
 def _bounded(rows: Storage, largest: float) -> tuple[Array, Mask]:

@@ -23,8 +23,8 @@ KINDS: tuple[By, ...] = get_args(By)
 class Statistic:
     """One kind of statistic.
 
+    of : The score of a row that it is made of.
     cause : What is wrong where it is over its limit, for the person who is woken.
-    of : The score of a row that it is made of; "" if that has its name.
     averaged : Whether it is the moving average of the score, not the k-th largest of the last m: it
         is a mean of rows already, and needs no second row to agree.
     raises : Whether alarms are raised by it while the model has no factors, and once it has.
@@ -34,8 +34,8 @@ class Statistic:
     replaces : What earlier versions had in its place: an open alarm may have kept its limit.
     """
 
+    of: By
     cause: str
-    of: By | Literal[""] = ""
     averaged: bool = False
     raises: tuple[bool, bool] = (False, False)
     overall: bool = False
@@ -47,8 +47,8 @@ class Statistic:
 STATISTICS: Mapping[By, Statistic] = {
     # The moving average of distances.
     "ewma": Statistic(
-        "readings lie further from normal than usual",
         "distance",
+        "readings lie further from normal than usual",
         averaged=True,
         raises=(False, True),
         overall=True,
@@ -56,14 +56,16 @@ STATISTICS: Mapping[By, Statistic] = {
         replaces="smoothed",
     ),
     # The squared Mahalanobis distance by the factors of the model (`pca.factor`).
-    "distance": Statistic("readings lie further from normal than usual", overall=True),
+    "distance": Statistic("distance", "readings lie further from normal than usual", overall=True),
     # Of the features: the squared prediction error, and Hotelling's T-squared.
     "spe": Statistic(
+        "spe",
         "channels disagree more than usual (squared prediction error)",
         raises=(True, False),
         overall=True,
     ),
     "t2": Statistic(
+        "t2",
         "channels agree, but lie further out than usual (Hotelling's T2)",
         raises=(True, False),
         overall=True,
@@ -71,14 +73,19 @@ STATISTICS: Mapping[By, Statistic] = {
     ),
     # In kernel groups: the squared prediction error of the readings themselves.
     "linear": Statistic(
-        "channels disagree more than usual, in the readings themselves", raises=(True, True)
+        "linear",
+        "channels disagree more than usual, in the readings themselves",
+        raises=(True, True),
     ),
     # The largest residual of a single channel over its typical size at that node.
     "channel": Statistic(
-        "one channel differs from what the others predict", raises=(True, True), mature=True
+        "channel",
+        "one channel differs from what the others predict",
+        raises=(True, True),
+        mature=True,
     ),
     # A mean of medians, of alarms of earlier versions, which are passed on.
-    "smoothed": Statistic("readings stay a little further from normal, row after row"),
+    "smoothed": Statistic("distance", "readings stay a little further from normal, row after row"),
 }
 
 SCORES: tuple[By, ...] = ("distance", "spe", "t2")

@@ -384,14 +384,11 @@ def as_object(found: FoundAlarm) -> dict[str, Any]:
 def as_text(found: FoundAlarm, detection: Detected) -> str:
     """Return the lines of an alarm."""
     alarm = found.alarm
-    when = _when(found.began)
+    began, timeless = found.began, math.isnan(found.began.time)
+    when = f"{printable(began.file)} row {began.row}" if timeless else moment(began.time)
     if detection.machines > 1:
         when = f"{name_text(alarm.node)} {when}"
-    marks = "".join(
-        f", {mark}"
-        for mark, holds in (("provisional", alarm.provisional), ("settled", alarm.settled))
-        if holds
-    )
+    marks = "".join(f", {mark}" for mark in ("provisional", "settled") if getattr(alarm, mark))
     channels = ", ".join(f"{name_text(name)} {share:.0%}" for name, share in alarm.first)
     about = f"{lasted(found)}, {excess(alarm.worst)} times its limit"
     lines = [f"{when}  {about} ({alarm.cause}){marks}: {channels or 'no channel'}"]
@@ -407,9 +404,3 @@ def as_text(found: FoundAlarm, detection: Detected) -> str:
 def _place(place: RowPlace) -> dict[str, Any]:
     time = None if math.isnan(place.time) else place.time
     return {"time": time, "file": place.file, "row": place.row}
-
-
-def _when(place: RowPlace) -> str:
-    if math.isnan(place.time):
-        return f"{printable(place.file)} row {place.row}"
-    return moment(place.time)

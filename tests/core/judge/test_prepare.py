@@ -184,6 +184,7 @@ def test_a_number_that_is_no_reading_is_judged_as_the_largest(value, scale):
     assert [False, True] == block.beyond.tolist()
     assert np.nextafter(LARGEST_SCALED, 0.0) * np.sign(value) == block.rows[1, 1]
     assert [0.0, 0.0, 6.0 / scale] == block.rows[1, [0, 2, 3]].tolist()
+    assert block.came[1, 1] == (value - 10.0) / scale  # what people are told
     assert ["", "too large"] == why(*rows.tolist())
 
 

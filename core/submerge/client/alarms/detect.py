@@ -157,7 +157,7 @@ def _watch(
 
 def _own(even: Mapping[By, Array], scores: RowScores) -> dict[By, Array]:
     """Return the rows' own scores of kinds: rows after them have them in their averages."""
-    return {kind: scores.even[STATISTICS[kind].of or kind] for kind in even}
+    return {kind: scores.even[STATISTICS[kind].of] for kind in even}
 
 
 def _uncounted(

@@ -51,7 +51,7 @@ class RecentScores(NamedTuple):
         found = {kind: even[kind] for kind in kinds if kind in even}
         for kind in averaged(kinds):
             last = float(self.scores[self.kinds.index(kind), -1]) if kind in self.kinds else 0.0
-            found[kind] = ewma(even[STATISTICS[kind].of or kind], last, limit(kind))
+            found[kind] = ewma(even[STATISTICS[kind].of], last, limit(kind))
         return found
 
     def span(self, even: Mapping[By, Array], rows: int, unknown: float = 0.0) -> Array:

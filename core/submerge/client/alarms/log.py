@@ -54,17 +54,22 @@ class PeakRow(NamedTuple):
         )
 
 
+MOST_VALUE = 1e300
+"""Largest reading that is told: in its unit it has to stay finite."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
     """The errors of a block's rows (n, channels), scaled, NaN for a gap, and of `before` rows.
 
-    `scores.errors` are (before + n, channels).
+    `scores.errors` are (before + n, channels); `came` is the rows before they were bounded.
     """
 
     scores: RowScores
     before: int
     rows: Array
     scaling: Scaling | None
+    came: Array | None = None
 
     @classmethod
     def of(
@@ -79,7 +84,7 @@ class Evidence:
         if block.gaps is not None:
             # What fills a gap is no reading: a person would look for it in vain.
             rows = np.where(block.gaps[:, : errors.shape[1]], np.nan, rows)
-        return cls(replace(scores, errors=errors), before, rows, scaling)
+        return cls(replace(scores, errors=errors), before, rows, scaling, block.came)
 
     def shares(self, rows: npt.NDArray[np.intp]) -> Array:
         """Return the mean share of each channel in rows of the block; -1 is the row before it."""
@@ -91,11 +96,14 @@ class Evidence:
         values = self.rows[row]
         farther = 1.0 if self.scores.farther is None else self.scores.farther[row]
         expected = values - farther * self.scores.errors[row + self.before]
+        if self.came is not None:
+            came = self.came[row, : len(values)]
+            values = np.where(np.abs(came) < math.inf, came, values)
         if self.scaling is not None:
             n = len(values)
             offset, scale = np.array(self.scaling.offset[:n]), np.array(self.scaling.scale[:n])
             values, expected = values * scale + offset, expected * scale + offset
-        return PeakRow(ratio, values, expected)
+        return PeakRow(ratio, np.clip(values, -MOST_VALUE, MOST_VALUE), expected)
 
 
 def last_errors(earlier: tuple[Array, ...], errors: Array, rows: int) -> tuple[Array, ...]:
