@@ -37,8 +37,12 @@ COMMANDS = {
         "List who reports; forget a node, quarantine it, or pause what it learns.",
         ROOT,
     ),
-    "nodes learn": ("submerge_operate.fleet.learn", "Pause or resume what a node learns.", ROOT),
     "alarms": ("submerge_operate.fleet.alarms", "List alarms; accept or reject one.", ROOT),
+    "alarms test": (
+        "submerge_operate.fleet.alarm_test",
+        "Send an alarm that is marked as a test to each destination.",
+        ROOT,
+    ),
     "jobs": (
         "submerge_operate.fleet.jobs.command",
         "Compute something of all rows, in rounds; list what is computed.",

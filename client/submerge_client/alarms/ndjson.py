@@ -67,7 +67,7 @@ class LineSink:
             why = error.strerror or str(error)
             if why != self._why:
                 self._why = why
-                say("alarms not written, trying on", level="error", why=why)
+                say("alarms not written, trying on", level="error", sink=self._name, why=why)
             return
         if self._why is not None:
             self._why = None
