@@ -21,26 +21,19 @@ KINDS: tuple[By, ...] = get_args(By)
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One kind of statistic.
+    """One kind of statistic."""
 
-    of : The score of a row that it is made of.
-    cause : What is wrong where it is over its limit, for the person who is woken.
-    averaged : Whether it is the moving average of the score, not the k-th largest of the last m: it
-        is a mean of rows already, and needs no second row to agree.
-    raises : Whether alarms are raised by it while the model has no factors, and once it has.
-    overall : Whether all channels are in it: others alone are no watch.
-    mature : Whether the node's own mean has to have seen a day.
-    alike : Successive values that are worth one.
-    replaces : What earlier versions had in its place: an open alarm may have kept its limit.
-    """
-
-    of: By
-    cause: str
+    of: By  # the score of a row that it is made of
+    cause: str  # what is wrong where it is over its limit, for the person who is woken
+    # the moving average of the score, not the k-th largest of the last m: that is a mean of rows
+    # already, and needs no second row to agree
     averaged: bool = False
+    # whether alarms are raised by it while the model has no factors, and once it has
     raises: tuple[bool, bool] = (False, False)
-    overall: bool = False
-    mature: bool = False
-    alike: float = 4.0
+    overall: bool = False  # all channels are in it: others alone are no watch
+    mature: bool = False  # the node's own mean has to have seen a day
+    alike: float = 4.0  # successive values that are worth one
+    # what earlier versions had in its place: an open alarm may have kept its limit
     replaces: By | Literal[""] = ""
 
 

@@ -83,9 +83,10 @@ def command(
         for name, value in detection.summary:
             click.echo(f"{name:<10} {value}", err=True)
     if plot is not None and curves is not None:
+        from submerge_files.console.figures import save
         from submerge_files.detect.plot import draw
 
-        draw(plot, curves, detection)
+        save(draw(curves, detection), plot, dpi=130)
         click.echo(f"{'picture':<10} {plot}", err=True)
     if detection.alarms:
         sys.exit(ALARMED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from submerge import Array
 from submerge.history.recording import TimeSpan
 from submerge_client.datasets.table import counted
 from submerge_files.console.curves import Curves
-from submerge_files.console.figures import Figure, save
+from submerge_files.console.figures import Figure
 from submerge_files.detect.run import Detected
 
 MOST_CHANNELS = 60
@@ -23,10 +22,8 @@ MOST_ERROR = 8.0
 """Error, over its typical size, that the darkest colour stands for."""
 
 
-def draw(
-    path: Path, curves: Curves, detection: Detected, left_out: Sequence[TimeSpan] = ()
-) -> None:
-    """Write the picture to `path`, a PNG; spans of time that were left out are grey."""
+def draw(curves: Curves, detection: Detected, left_out: Sequence[TimeSpan] = ()) -> Figure:
+    """Return the picture; spans of time that were left out are grey."""
     # Machines come one after another, and may be of the same days.
     order = np.argsort(curves.times, kind="stable")
     times, over, errors = curves.times[order], curves.over[order], curves.errors[order]
@@ -75,7 +72,7 @@ def draw(
     grey = "; grey: left out" if left_out else ""
     unit = "UTC" if _timed(detection, curves) else "rows"
     below.set_xlabel(f"{unit}; {every}; red: alarms, in their order{grey}")
-    save(figure, path, dpi=130)
+    return figure
 
 
 def at_once(times: Array, over: Array, errors: Array, width_s: float) -> tuple[Array, Array, Array]:

@@ -147,10 +147,11 @@ class HistoryDetection:
 
     def draw(self, path: Path) -> None:
         """Write the picture to `path`, a PNG."""
+        from submerge_files.console.figures import save
         from submerge_files.detect.plot import draw
 
         if self.curves is not None:
-            draw(path, self.curves, self.detected, self.left_out)
+            save(draw(self.curves, self.detected, self.left_out), path, dpi=130)
 
 
 def detect_history(

@@ -22,6 +22,8 @@ from submerge_files.python.alarm import AlarmSpan
 from submerge_files.python.sources import arguments_named, named, source_of
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from submerge_files.model_file import SavedModel
 
 
@@ -242,6 +244,35 @@ class HistoryModel:
         if level is not None:
             level.warn(stacklevel=2)
         return alarms
+
+    def plot(
+        self,
+        rows: Any,
+        *,
+        at_most: str = "1 false per week",
+        time: str | None = None,
+        names: Sequence[str] | None = None,
+        when: str | None = None,
+        machine: str | None = None,
+    ) -> Figure:
+        """Draw scores over their limit, alarms, and channels over time, as `detect --plot` does.
+
+        at_most, time, names, when, machine : As in `detect`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A notebook shows it; `savefig` writes it.
+        """
+        from submerge_files.console.curves import Curves
+        from submerge_files.detect.plot import draw
+        from submerge_files.detect.run import detect
+
+        curves = Curves()
+        with arguments_named():
+            source, condition = self.judge.source(rows, time, names, machine, when)
+            request = self.judge.request(None, condition, at_most)
+            return draw(curves, detect(source, request, curves))
 
     def explain(
         self,

@@ -91,6 +91,17 @@ def test_an_array_has_row_numbers(house: Path, model: submerge.Model):
     assert FAULT.start <= alarm.began <= FAULT.start + 10
 
 
+def test_the_picture_is_that_of_the_command(house: Path, model: submerge.Model):
+    """Of a file and of an array: the same scores over their limit, and the alarm."""
+    pytest.importorskip("matplotlib")
+    of_file, of_array = model.plot(house / "bad.csv"), model.plot(bad_day().round(3))
+
+    assert "1,440 rows judged, 1 alarm" == of_file.axes[0].get_title(loc="left")
+    first, second = (each.axes[0].get_lines()[0].get_ydata() for each in (of_file, of_array))
+    np.testing.assert_allclose(first, second)
+    assert first[FAULT.start + 10 : FAULT.stop].min() > 1 > first[: FAULT.start].max()
+
+
 def test_an_alarm_reads_like_one(model: submerge.Model):
     (alarm,) = model.detect(bad_day())
 
