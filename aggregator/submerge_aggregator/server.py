@@ -180,7 +180,8 @@ class Server:
         nowhere = Incarnation(0, 0)
         self._tell(Ask(Question("", group, nowhere, number, path, topic, **more)))
         try:
-            replied = await asyncio.wait_for(waiting, PATIENCE_S + MARGIN_S)
+            async with asyncio.timeout(PATIENCE_S + MARGIN_S):
+                replied = await waiting
         except TimeoutError:
             what = f"{'/'.join(path)} did not reply within {PATIENCE_S:g} s"
             raise NoReply(f"{what}: is it connected?") from None
@@ -240,7 +241,8 @@ class Server:
         wait = max(0.0, self.worker.wakes_at - self.clock().steady)
         wait = min(wait, self.parent.reach.due_s, self._watchdog.due_s)
         try:
-            await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
+            async with asyncio.timeout(min(wait, 3600.0)):
+                await self._stirred.wait()
         except TimeoutError:
             self.parent.reach.remind()
 
@@ -330,7 +332,8 @@ class Server:
                 self._stirred.clear()
                 left = min(until, self.worker.wakes_at) - self.clock().steady
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stirred.wait(), max(0.01, left))
+                    async with asyncio.timeout(max(0.01, left)):
+                        await self._stirred.wait()
         if self.parent.uplink is not None:
             await loop.run_in_executor(None, self.parent.uplink.close)
         for downlink in self.downlinks:

@@ -217,7 +217,8 @@ async def ask(
     if not server.ready:
         raise Busy("the aggregator is starting or stopping: try again")
     try:
-        return await asyncio.wait_for(server.ask(question, event), ANSWER_S)
+        async with asyncio.timeout(ANSWER_S):
+            return await server.ask(question, event)
     except TimeoutError:
         late = "; the change may still happen" if event is not None else ""
         raise Busy(f"no answer within {ANSWER_S:g} s: the store's disk may hang{late}") from None

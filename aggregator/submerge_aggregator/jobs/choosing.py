@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 from submerge.aggregator.node import AggregatorNode
@@ -60,8 +59,7 @@ class LandmarkChooser:
     async def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})
 
     async def choose_again(self, group: str) -> str:
         """Have the fleet choose the landmarks of a group again; return the job's id."""

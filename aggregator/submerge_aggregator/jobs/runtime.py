@@ -347,8 +347,7 @@ class JobRuntime:
         """Give up what is under way: a root says at its next start that it has failed."""
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})
         for order in self._orders:
             order.done.cancel()
         self._thread.shutdown(wait=False)
@@ -442,7 +441,8 @@ class JobRuntime:
         self._stirred.clear()
         wait = max(0.01, role.wakes_at - host.clock().steady)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stirred.wait(), min(wait, 3600.0))
+            async with asyncio.timeout(min(wait, 3600.0)):
+                await self._stirred.wait()
 
     async def _drive(self, host: JobHost, inbox: JobInbox, role: JobRoot | JobRelay) -> None:
         """Take what has come in, and do what is due."""

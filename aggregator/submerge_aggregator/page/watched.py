@@ -178,7 +178,8 @@ class Changes:
                     seen = dict(self._marks)
                     yield b"event: marks\ndata: " + msgspec.json.encode(seen) + b"\n\n"
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), left)
+                    async with asyncio.timeout(left):
+                        await changed.wait()
         finally:
             self._listeners -= 1
 

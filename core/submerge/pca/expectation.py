@@ -161,10 +161,10 @@ class GappedRows(NamedTuple):
             return self._replace(sums=sums)
         known = estimate([self])[0][0]
         never = lacking(~known.came)
-        light = [key for key in gapped if key != never]
+        light, scaled = [key for key in gapped if key != never], _Scaled.of(known)
         for key in light[: len(gapped) - most_sums(dim)]:
             part, gone = sums.pop(key), absent(key, dim)
-            new = _with_absent(part, gone, gone & known.came, known, self.center)
+            new = _with_absent(part, gone, gone & known.came, scaled, self.center)
             left = lacking(gone & ~known.came)
             sums[left] = merge_whole(sums[left], new) if left in sums else new
         return self._replace(sums=sums)
@@ -320,32 +320,46 @@ def _start(groups: Sequence[GappedRows], seen: _Seen) -> list[Estimate]:
 
 def _filled(sums: Sums, known: Estimate, center: bool) -> list[WholeScatter]:
     """Return sums with what they lack, as the conditional mean and covariance say it."""
-    found = []
+    scaled, found = _Scaled.of(known), []
     for key, part in sums.items():
         gone = absent(key, part.dim)
-        found.append(_with_absent(part, gone, gone, known, center))
+        found.append(_with_absent(part, gone, gone, scaled, center))
     return found
 
 
+class _Scaled(NamedTuple):
+    """An estimate in the units of channels: mean, units and sizes (dim,), correlations."""
+
+    mean: Array
+    unit: Array
+    size: Array
+    R: Array
+
+    @classmethod
+    def of(cls, known: Estimate) -> _Scaled:
+        unit = _unit(known.covariance)
+        R = known.covariance / np.outer(unit, unit) + LEAST_NOISE * np.eye(len(unit))
+        return cls(known.mean, unit, _size(known.covariance), R)
+
+
 def _with_absent(
-    part: WholeScatter, absent: Mask, gone: Mask, known: Estimate, center: bool
+    part: WholeScatter, absent: Mask, gone: Mask, known: _Scaled, center: bool
 ) -> WholeScatter:
     """Return a sum with those of its absent channels filled that are `gone`."""
     if not gone.any():
         return part
-    there, unit = ~absent, _unit(known.covariance)
-    R = known.covariance / np.outer(unit, unit) + LEAST_NOISE * np.eye(part.dim)
-    slopes = np.linalg.solve(R[np.ix_(there, there)], R[np.ix_(there, gone)])
-    V = R[np.ix_(gone, gone)] - R[np.ix_(gone, there)] @ slopes
-    slopes = slopes / unit[there][:, None] * unit[gone]
+    i, j = np.flatnonzero(~absent), np.flatnonzero(gone)
+    there, across = i[:, None], (i[:, None], j)  # as `np.ix_`, which is slow
+    slopes = np.linalg.solve(known.R[there, i], known.R[across])
+    V = known.R[j[:, None], j] - known.R[j[:, None], i] @ slopes
+    slopes = slopes / known.unit[there] * known.unit[j]
     mean = part.mean.copy()
     if center:
-        mean[gone] = known.mean[gone] + (part.mean - known.mean)[there] @ slopes
-    added, across = np.zeros((part.dim, part.dim)), part.scatter[np.ix_(there, there)] @ slopes
-    added[np.ix_(there, gone)], added[np.ix_(gone, there)] = across, across.T
-    size = _size(known.covariance)[gone]
-    V = part.weight * V * np.outer(size, size)
-    added[np.ix_(gone, gone)] = slopes.T @ across + (V + V.T) / 2
+        mean[j] = known.mean[j] + (part.mean - known.mean)[i] @ slopes
+    added, new = np.zeros((part.dim, part.dim)), part.scatter[there, i] @ slopes
+    added[across], added[j[:, None], i] = new, new.T
+    V = part.weight * V * np.outer(known.size[j], known.size[j])
+    added[j[:, None], j] = slopes.T @ new + (V + V.T) / 2
     return _with(part, mean, added)
 
 

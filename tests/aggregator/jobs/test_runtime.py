@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -123,6 +124,20 @@ def test_a_root_that_restarts_says_that_its_job_has_failed(fleet):
     del fleet.agents["c"]._jobs.take
     fleet.open(fleet.job(id="job-2"))
     assert "" == fleet.ended("job-2").failure
+
+
+def test_it_ends_at_the_moment_at_which_something_comes_in(fleet):
+    """Python 3.11 forgot that a wait was cancelled whose event had just come."""
+    runtime = fleet.servers["root"].jobs
+
+    async def ends() -> None:
+        runtime._stirred.set()
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(runtime.close())
+        ended, _ = await asyncio.wait({closing}, timeout=20)
+        assert ended
+
+    fleet.does(ends())
 
 
 def test_an_aggregator_that_restarts_loses_nothing(fleet):
