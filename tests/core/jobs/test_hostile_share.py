@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,6 @@ STRANGE = {
 
 def check(fleet: str, of: str, outcome: JobOutcome, *, refused: bool, what: object) -> None:
     """Hold that the honest have an answer, that it is theirs, and that no one else is blamed."""
-    kind, settings = SETTINGS[of]
     assert outcome.answer is not None, (what, outcome.failure)
     assert not outcome.declined
     assert {*outcome.left} <= {HOSTILE}, (what, outcome.left)
@@ -155,13 +155,22 @@ def check(fleet: str, of: str, outcome: JobOutcome, *, refused: bool, what: obje
     if HOSTILE not in outcome.left:
         assert not refused, what
         return
-    expected = run_here(kind, settings, honest_of(FLEETS[fleet]), share_points=POINTS)
-    for name, array in expected.items():
+    for name, array in without_it(fleet, of).items():
         assert array.tobytes() == outcome.answer[name].tobytes(), (what, name)
 
 
-def changes(of: str, table: dict[str, Any]) -> list[tuple[str, str, str]]:
-    return [(phase, name, how) for phase, name in phases_of(of) for how in table]
+@cache
+def without_it(fleet: str, of: str) -> dict[str, np.ndarray]:
+    """Return the answer of the honest alone."""
+    kind, settings = SETTINGS[of]
+    return run_here(kind, settings, honest_of(FLEETS[fleet]), share_points=POINTS)
+
+
+def changes(fleet: str, of: str, table: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return all changes; below a relay, which checks as a root does, a third of them."""
+    every = [(phase, name, how) for phase, name in phases_of(of) for how in table]
+    some = np.random.default_rng(1).permutation(len(every))[::3]
+    return [every[i] for i in some] if fleet == "below a relay" else every
 
 
 def tried(fleet: str, of: str, phase: str, name: str, how: str, table: dict[str, Any]) -> None:
@@ -190,7 +199,7 @@ def tried(fleet: str, of: str, phase: str, name: str, how: str, table: dict[str,
 @pytest.mark.slow
 def test_what_no_rows_lead_to_costs_its_sender(fleet, of):
     """Every array of every phase: the answer of the others is that of a job without it."""
-    for each in changes(of, ABSURD):
+    for each in changes(fleet, of, ABSURD):
         tried(fleet, of, *each, ABSURD)
 
 
@@ -199,7 +208,7 @@ def test_what_no_rows_lead_to_costs_its_sender(fleet, of):
 @pytest.mark.slow
 def test_what_rows_might_lead_to_ends_no_job(fleet, of):
     """It is refused, or it counts; the honest stay, and have an answer of numbers."""
-    for each in changes(of, STRANGE):
+    for each in changes(fleet, of, STRANGE):
         tried(fleet, of, *each, STRANGE)
 
 

@@ -282,18 +282,17 @@ def test_a_later_form_says_what_to_do():
 
 
 @pytest.mark.slow
-def test_every_flipped_bit_is_refused_or_harmless():
+def test_a_flipped_bit_of_any_byte_is_refused_or_harmless():
     """The zip's checksums find it, or the place has no meaning."""
     refused = 0
     for place in range(len(GOOD)):
-        for bit in range(8):
-            damaged = bytearray(GOOD)
-            damaged[place] ^= 1 << bit
-            try:
-                assert dumps(loads(bytes(damaged))) == GOOD
-            except PeerError:
-                refused += 1
-    assert refused > 6 * len(GOOD)
+        damaged = bytearray(GOOD)
+        damaged[place] ^= 1 << place * 3 % 8
+        try:
+            assert dumps(loads(bytes(damaged))) == GOOD
+        except PeerError:
+            refused += 1
+    assert refused > 0.75 * len(GOOD)
 
 
 @pytest.mark.parametrize("length", range(0, len(GOOD), len(GOOD) // 11))

@@ -23,7 +23,7 @@ from support.zigbee_faults import Fault, with_fault
 pytestmark = pytest.mark.slow
 
 FAULT = Fault("jumps", "bedroom", "temperature", 5.0)
-BEGINS, ENDS = 13.6 * DAY_S, 13.8 * DAY_S
+BEGINS, ENDS = 7.6 * DAY_S, 7.8 * DAY_S
 
 
 @dataclass
@@ -62,7 +62,7 @@ def proposed(folder, monkeypatch, messages) -> BoxConfig:
 
 def test_a_fault_is_named_by_a_machine_that_nothing_was_typed_for(tmp_path, monkeypatch):
     """Devices join as they speak; what is counted adds up."""
-    heard = list(Household(1, ENDS / DAY_S, new_on=2.0, renamed_on=5.0).messages())
+    heard = list(Household(1, ENDS / DAY_S, new_on=1.0, renamed_on=2.0).messages())
     config = proposed(tmp_path, monkeypatch, [m for m in heard if m.time < MINUTE_S])
     at_first = set(config.schema.names)
     heard = with_fault(heard, FAULT, BEGINS)
