@@ -1171,13 +1171,20 @@ def test_a_column_that_is_half_of_words_names_the_option(tmp_path: Path, first: 
 
 
 @pytest.mark.parametrize("first", ["a", "state", "no", "time"])
-@pytest.mark.parametrize("word", ["Total", "Grand total:", "Mittelwert"])
-def test_a_total_below_rows_without_times_is_no_row(tmp_path: Path, first: str, word: str) -> None:
+@pytest.mark.parametrize("word", ["Total", "Grand total:", "Mittelwert", "Min"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_total_below_rows_without_times_is_no_row(
+    tmp_path: Path, first: str, word: str, packed: bool
+) -> None:
     """Also in a column that is left out: its other cells would be learnt."""
     columns = {"a": plant(300)[:, 3], "state": ["RUN"] * 300, "no": range(300)}
     columns["time"] = stamps(300)
     path = written(tmp_path / "a.csv", columns[first], *plant(300).T[:3], head=f"{first},b,c,d")
     path.write_text(f"{path.read_text()}{word},6000,6000,6000\nMax,25,25,25\n\n")
+    if packed:
+        text = path.read_bytes()
+        path = tmp_path / "a.csv.gz"
+        path.write_bytes(gzip.compress(text))
 
     message = refused(path, time="none")
     assert f"line 302, column 1 ({first}): expected a row as those above, got '{word}'" in message
@@ -1186,10 +1193,10 @@ def test_a_total_below_rows_without_times_is_no_row(tmp_path: Path, first: str, 
 
 def test_a_state_that_is_called_as_a_total_is_one(tmp_path: Path) -> None:
     """It is not below the table alone."""
-    states = ["RUN"] * 300 + ["average"] * 30
-    path = written(tmp_path / "a.csv", states, *plant(330).T, head="state,a,b,c,d")
+    for states in (["RUN"] * 300 + ["average"] * 30, ["RUN"] * 327 + ["max"] * 3):
+        path = written(tmp_path / "a.csv", states, *plant(330).T, head="state,a,b,c,d")
 
-    assert 330 == len(opened(path)[1])
+        assert 330 == len(opened(path)[1])
 
 
 def test_a_total_below_a_sheet_is_no_row(tmp_path: Path) -> None:

@@ -52,7 +52,21 @@ FOOTER = re.compile(
 )
 """What stands beside sums and means below a table, in one of its `LAST` lines."""
 
+PAIRED = re.compile(r"(?i)(min|max)(imum)?\.?:?|count:?|median:?|std(\.? ?dev)?\.?:?")
+"""Likewise, of which one alone may be a state of a machine."""
+
 LAST = 4
+
+
+def _end_of(stream: BinaryIO, *, packed: bool) -> bytes:
+    """Return the last bytes of a text; what is packed has to be read to its end."""
+    most = HEAD // 8
+    if not packed:
+        stream.seek(max(0, stream.seek(0, io.SEEK_END) - most))
+    end = b""
+    while more := stream.read(BLOCK_BYTES):
+        end = (end + more)[-most:]
+    return end
 
 
 class NotParsed(Exception):
@@ -87,25 +101,27 @@ class TextFile(TableFile):
     def _check_end(self) -> None:
         """Refuse sums and means below the table, which would be a row; and digits in groups."""
         source, form = self._source, self._form
-        if is_remote(self.path) or (source.packed and not isinstance(source, SheetSource)):
+        if is_remote(self.path):
             return
-        with source.unpacked() as stream:
-            stream.seek(max(0, stream.seek(0, io.SEEK_END) - HEAD // 8))
-            end = stream.read().decode("utf-8", "replace").splitlines()[1:]
+        with source.unpacked() as stream, source.damage_first():
+            end = _end_of(stream, packed=source.packed and not isinstance(source, SheetSource))
+        end = end.decode("utf-8", "replace").splitlines()[1:]
         rows = [row for _, row in text.rows_of(source, end, form.delimiter)]
         columns = [[row[i].strip() for row in rows if i < len(row)] for i in range(form.width)]
         for place, (column, cells) in enumerate(zip(self.columns, columns, strict=True)):
             known = {*cells[:-LAST], *column.full[:-LAST]}
-            for word in filter(FOOTER.fullmatch, cells[-LAST:]):
-                if word not in known:
-                    with source.lines() as lines:
-                        line = max(i for i, each in enumerate(lines, 1) if word in each)
-                    raise refusal(
-                        Place(self.path, line, place + 1, column.name),
-                        expected="a row as those above",
-                        got=f"{word!r}, as sums and means below a table have",
-                        hint="leave the line out",
-                    )
+            last = [word for word in cells[-LAST:] if word not in known]
+            below = [word for word in last if FOOTER.fullmatch(word)]
+            paired = [word for word in last if PAIRED.fullmatch(word)]
+            if word := next(iter(below + paired * (len({*paired}) > 1)), ""):
+                with source.lines() as lines:
+                    line = max(i for i, each in enumerate(lines, 1) if word in each)
+                raise refusal(
+                    Place(self.path, line, place + 1, column.name),
+                    expected="a row as those above",
+                    got=f"{word!r}, as sums and means below a table have",
+                    hint="leave the line out",
+                )
         if not form.comma:
             text.check_groups(
                 source, map(add, (list(each.values) for each in self.columns), columns)
