@@ -58,15 +58,15 @@ PAIRED = re.compile(r"(?i)(min|max)(imum)?\.?:?|count:?|median:?|std(\.? ?dev)?\
 LAST = 4
 
 
-def _end_of(stream: BinaryIO, *, packed: bool) -> bytes:
-    """Return the last bytes of a text; what is packed has to be read to its end."""
+def _end_of(stream: BinaryIO, *, packed: bool) -> list[str]:
+    """Return the last lines of a text; what is packed has to be read to its end."""
     most = HEAD // 8
     if not packed:
         stream.seek(max(0, stream.seek(0, io.SEEK_END) - most))
     end = b""
     while more := stream.read(BLOCK_BYTES):
         end = (end + more)[-most:]
-    return end
+    return end.decode("utf-8", "replace").splitlines()[1:]
 
 
 class NotParsed(Exception):
@@ -105,7 +105,6 @@ class TextFile(TableFile):
             return
         with source.unpacked() as stream, source.damage_first():
             end = _end_of(stream, packed=source.packed and not isinstance(source, SheetSource))
-        end = end.decode("utf-8", "replace").splitlines()[1:]
         rows = [row for _, row in text.rows_of(source, end, form.delimiter)]
         columns = [[row[i].strip() for row in rows if i < len(row)] for i in range(form.width)]
         for place, (column, cells) in enumerate(zip(self.columns, columns, strict=True)):
