@@ -115,23 +115,10 @@ def _pace(config: AggregatorConfig, now: Callable[[], Now]) -> Admits:
 
 def _jobs(config: AggregatorConfig, now: Callable[[], Now], board: JobBoard | None) -> JobRuntime:
     """Return its part in jobs, with a pace of its own: a job takes no report's turn."""
-    return JobRuntime(
-        board,
-        admits=_pace(config, now),
-        budget=MessageBudget(_job_bytes(config)),
-        largest=_smallest_limit(config),
-    )
-
-
-def _smallest_limit(config: AggregatorConfig) -> int:
-    """Return the bytes of the largest message that every way down carries."""
-    mqtt = config.listen.mqtt
-    return GRPC_LIMIT if mqtt is None else mqtt.max_message_bytes or MQTT_LIMIT
-
-
-def _job_bytes(config: AggregatorConfig) -> int:
-    """Return the most bytes of jobs' messages that wait."""
-    return max(config.listen.max_unanswered_bytes // 8, LEAST_JOB_BYTES)
+    mqtt, held = config.listen.mqtt, max(config.listen.max_unanswered_bytes // 8, LEAST_JOB_BYTES)
+    # The largest message that every way down carries.
+    largest = GRPC_LIMIT if mqtt is None else mqtt.max_message_bytes or MQTT_LIMIT
+    return JobRuntime(board, admits=_pace(config, now), budget=MessageBudget(held), largest=largest)
 
 
 def _waiting_bytes(config: AggregatorConfig) -> int:
