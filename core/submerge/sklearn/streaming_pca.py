@@ -136,17 +136,18 @@ def rank_of(n_components: Any, dim: int) -> int | RankRule:
     )
 
 
+GIVEN = ("oversample", "forgetting_factor", "exact", "memory")
+"""Parameters that an estimator has as its engine has them."""
+
+
 def empty_like(engine: SAPCA, schema: Schema) -> SAPCA:
     """Return an empty engine with the same settings."""
     return SAPCA(
         engine.rule,
-        oversample=engine.oversample,
-        forgetting_factor=engine.forgetting_factor,
         block_size=engine.block_size if engine._sized else None,
-        exact=engine.exact,
-        memory=engine.memory,
         dtype=engine.dtype,
         schema=schema,
+        **{name: getattr(engine, name) for name in GIVEN},
     )
 
 
@@ -155,13 +156,10 @@ def new_engine(estimator: Any, schema: Schema) -> SAPCA:
     dtype, block = (np.float64, None) if schema.linear else (np.float32, KERNEL_BLOCK)
     return SAPCA(
         rank_of(estimator.n_components, schema.dim),
-        oversample=estimator.oversample,
-        forgetting_factor=estimator.forgetting_factor,
         block_size=block if estimator.block_size is None else estimator.block_size,
-        exact=estimator.exact,
-        memory=estimator.memory,
         dtype=dtype if estimator.dtype is None else estimator.dtype,
         schema=schema,
+        **{name: getattr(estimator, name) for name in GIVEN},
     )
 
 
