@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from functools import partial
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.protocol.machine import Now
 from submerge_aggregator import limits
 from submerge_aggregator.admission.control import AdmissionControl, make_admission
 from submerge_aggregator.audit import AuditFiles, AuditLog, audit_path
@@ -46,9 +44,7 @@ def serve(config: AggregatorConfig) -> None:
     asyncio.run(_run(config))
 
 
-def server_of(
-    config: AggregatorConfig, now: Callable[[], Now] = clock.now, *, inside: bool = False
-) -> Server:
+def server_of(config: AggregatorConfig, *, inside: bool = False) -> Server:
     """Return an aggregator that has not started; `inside`: children reach it at memory://NAME."""
     settings, parent, uplink = config.settings, config.parent, None
     coarse = parent is not None and parent.columns == "i8"
@@ -66,19 +62,19 @@ def server_of(
     idle = None if config.takes_kit else config.kit
     hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}
     warn_of_insecure({**ways, "parent": parent, **hooks}, idle=idle)
-    audit = _audit(config, now)
-    refusals = Refusals(lambda: now().steady, audit.record)
-    admits = _pace(config, now)
+    audit = _audit(config)
+    refusals = Refusals(lambda: clock.now().steady, audit.record)
+    admits = _pace(config)
 
     admission, credentials = make_admission(config), _credentials(config)
     downlinks = _downlinks(config, refusals, admits, admission)
     downlinks += _inside(config, refusals) if inside else []
-    notifier = make_notifier(config, now)
+    notifier = make_notifier(config, clock.now)
     # Below the root there is nothing to list: jobs are opened there, and answers are the root's.
     board = JobBoard(jobs_path(config.store)) if parent is None else None
     # Last, for it makes a file: a configuration that is refused leaves none.
     worker = CommitWorker(
-        *(make_node, Store(config.store), now),
+        *(make_node, Store(config.store), clock.now),
         coarse=coarse,
         credentials=credentials,
         refusals=refusals,
@@ -90,7 +86,7 @@ def server_of(
         worker,
         downlinks=downlinks,
         uplink=uplink,
-        clock=now,
+        clock=clock.now,
         watchdog=Watchdog(environ={} if inside else os.environ),  # a child inside feeds it
         admits=admits,
         notifier=notifier,
@@ -99,39 +95,26 @@ def server_of(
         last_backup=LastBackup(config.store),
         board=board,
         budget=MessageBudget(_waiting_bytes(config)),
-        jobs=_jobs(config, now, board),
+        jobs=_jobs(config, board),
     )
 
 
-def _pace(config: AggregatorConfig, now: Callable[[], Now]) -> Admits:
+def _pace(config: AggregatorConfig) -> Admits:
     """Return whether a child may send one more message."""
     pace = RateLimit(config.listen.most_per_s, config.advanced.burst)
 
     def admits(who: str, size: int) -> bool:
-        return pace.takes(who, now().steady, size)
+        return pace.takes(who, clock.now().steady, size)
 
     return admits
 
 
-def _jobs(config: AggregatorConfig, now: Callable[[], Now], board: JobBoard | None) -> JobRuntime:
+def _jobs(config: AggregatorConfig, board: JobBoard | None) -> JobRuntime:
     """Return its part in jobs, with a pace of its own: a job takes no report's turn."""
-    return JobRuntime(
-        board,
-        admits=_pace(config, now),
-        budget=MessageBudget(_job_bytes(config)),
-        largest=_smallest_limit(config),
-    )
-
-
-def _smallest_limit(config: AggregatorConfig) -> int:
-    """Return the bytes of the largest message that every way down carries."""
-    mqtt = config.listen.mqtt
-    return GRPC_LIMIT if mqtt is None else mqtt.max_message_bytes or MQTT_LIMIT
-
-
-def _job_bytes(config: AggregatorConfig) -> int:
-    """Return the most bytes of jobs' messages that wait."""
-    return max(config.listen.max_unanswered_bytes // 8, LEAST_JOB_BYTES)
+    mqtt, held = config.listen.mqtt, max(config.listen.max_unanswered_bytes // 8, LEAST_JOB_BYTES)
+    # The largest message that every way down carries.
+    largest = GRPC_LIMIT if mqtt is None else mqtt.max_message_bytes or MQTT_LIMIT
+    return JobRuntime(board, admits=_pace(config), budget=MessageBudget(held), largest=largest)
 
 
 def _waiting_bytes(config: AggregatorConfig) -> int:
@@ -140,9 +123,9 @@ def _waiting_bytes(config: AggregatorConfig) -> int:
     return max(config.listen.max_unanswered_bytes * 3 // 8, 2 * largest)
 
 
-def _audit(config: AggregatorConfig, now: Callable[[], Now]) -> AuditLog:
+def _audit(config: AggregatorConfig) -> AuditLog:
     path = audit_path(config.audit, config.store)
-    return AuditLog(None if path is None else AuditFiles(path), lambda: now().wall)
+    return AuditLog(None if path is None else AuditFiles(path), lambda: clock.now().wall)
 
 
 def _history(config: AggregatorConfig) -> HistoryRecorder:

@@ -198,11 +198,11 @@ MOST_BYTES, FILES = 1 << 20, 8
 class AuditFiles:
     """The files of one audit log, for one writer."""
 
-    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES, files: int = FILES) -> None:
+    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self._file = LineFile(path, what="the audit log")
         if path.exists() and not path.is_file():
             raise UsageError(f"audit.path must be a file, got {path}: name another, or '' for none")
-        self._path, self._most_bytes, self._files = path, most_bytes, files
+        self._path, self._most_bytes = path, most_bytes
 
     def append(self, lines: bytes) -> None:
         """Append whole lines, on disk when this returns; after an OSError a part may be there."""
@@ -220,7 +220,7 @@ class AuditFiles:
 
     def _rotate(self) -> None:
         self._file.close()
-        for number in range(self._files - 1, 0, -1):
+        for number in range(FILES - 1, 0, -1):
             with suppress(FileNotFoundError):
                 os.replace(older(self._path, number - 1), older(self._path, number))
 

@@ -186,7 +186,8 @@ class StoreRoom:
         held = self._ballast.held
         if held and not self._full and self._commits % MEASURE_EVERY:
             return
-        pages = _pages_for(self._page_count())
+        (count,) = self._sql.execute("PRAGMA page_count").fetchone()
+        pages = _pages_for(int(count))
         self._limit = pages * LOGGED_BYTES
         if not self._ballast.hold(self._limit, spare=self._limit):
             pages = min(pages, max(1, self._ballast.held // LOGGED_BYTES))
@@ -249,10 +250,6 @@ class StoreRoom:
         _, frames, _ = self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return max(0, int(frames))
-
-    def _page_count(self) -> int:
-        (number,) = self._sql.execute("PRAGMA page_count").fetchone()
-        return int(number)
 
     def _log_changes(self) -> None:
         """Log that the room for the ballast is missing, and that it is there again."""

@@ -24,7 +24,7 @@ from submerge_client.score_outputs.lines import ScoreLines, ScoreOutput, ScoreOu
 from submerge_client.sensors import Sensor, open_sensor
 from submerge_client.sensors.gather import Lags
 from submerge_client.sensors.tally import SensorLog, no_log
-from submerge_client.uplink.factory import Allowed, make_uplink, warn_of_insecure
+from submerge_client.uplink.factory import make_uplink, warn_of_insecure
 from submerge_client.uplink.tls import Credentials, password_of, tls_of
 from submerge_client.watchdog import Watchdog
 
@@ -42,7 +42,9 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
     sensor = _sensor(config, say, habits, outlet)
     # Unseeded: incarnations and waits must differ from those of other nodes.
     node = ClientNode(config.settings, schema, config.summaries, SystemEntropy())
-    warn_of_insecure(_links(config), idle=None if config.takes_kit else config.kit)
+    scores = config.scores_link if config.scores.to == "mqtt" else None
+    links = {"uplink": config.uplink, "scores": scores, "sensor": config.sensor.link}
+    warn_of_insecure({**links, **links_of(config)}, idle=None if config.takes_kit else config.kit)
     uplink = make_uplink(
         config.uplink,
         parent=config.parent,
@@ -135,12 +137,6 @@ def _scores(
             )
         )
     return ScoreOutputs(outputs) if outputs else None
-
-
-def _links(config: ClientConfig) -> dict[str, Allowed | None]:
-    scores = config.scores_link if config.scores.to == "mqtt" else None
-    links = {"uplink": config.uplink, "scores": scores, "sensor": config.sensor.link}
-    return {**links, **links_of(config)}
 
 
 def _disk(config: ClientConfig) -> RecordStore:

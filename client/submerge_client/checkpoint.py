@@ -35,7 +35,7 @@ import struct
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from submerge.client.fleet_view import MODEL
 from submerge.errors import PeerError, UsageError
@@ -288,25 +288,10 @@ def _checksum(head: bytes, payload: bytes) -> bytes:
 # which that version refuses by name.
 
 
-class RecordFile(Protocol):
-    """Where a whole state is written, and read again; `CheckpointFile` is one."""
-
-    notes: list[str]
-
-    def load(self) -> dict[Key, bytes]:
-        """Return the newest state; {} if there is none."""
-
-    def write(self, records: Mapping[Key, bytes], form: int = FORM_1) -> None:
-        """Keep this state, in place of the one before."""
-
-    def close(self) -> None:
-        """Release it."""
-
-
 class RecordStore:
     """The records that a client keeps; without a file none. `lost`: another file took its name."""
 
-    def __init__(self, file: RecordFile | None) -> None:
+    def __init__(self, file: CheckpointFile | None) -> None:
         self._file = file
         self.lost: UsageError | None = None
         self._packed: dict[Key, bytes] = {}

@@ -37,10 +37,8 @@ def atomic_file(
             partial.unlink(missing_ok=True)
 
 
-def atomic_write(
-    path: Path, data: bytes, *, mode: int = 0o666, durable: bool = True, beside: str | None = None
-) -> None:
-    with atomic_file(path, mode=mode, durable=durable, beside=beside) as file:
+def atomic_write(path: Path, data: bytes, *, mode: int = 0o666, beside: str | None = None) -> None:
+    with atomic_file(path, mode=mode, beside=beside) as file:
         rest = memoryview(data)
         while rest:
             # Unbuffered: tests kill the process between any two calls, and within this one.

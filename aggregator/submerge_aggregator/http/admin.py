@@ -386,13 +386,12 @@ def routes(server: Server) -> list[Route]:
         event = _event(request, group, name)
         anyway = flag(request, "anyway") and not isinstance(event, Drop)
 
-        def after_it(node: AggregatorNode, now: Now) -> NodeView:
-            return survey.one(node, now, group, name, anyway=True)
-
         await ask(server, lambda node, now: survey.one(node, now, group, name, anyway=anyway))
         if isinstance(event, Drop):
             await ask(server, lambda node, _: survey.has(node, event))
-        after = await ask(server, after_it, event)
+        after = await ask(
+            server, lambda node, now: survey.one(node, now, group, name, anyway=True), event
+        )
         note_order(server, request, request.path_params["verb"], **_facts(event))
         return as_json(after)
 

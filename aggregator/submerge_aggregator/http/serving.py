@@ -270,13 +270,11 @@ class Complaints(logging.Handler):
         if len(self._again) >= MOST_KINDS:
             self._again.clear()
         self._again[what] = record.created + AGAIN_S
-        trace = {"trace": _trace_of(record)} if record.exc_info else {}
+        trace = {}
+        if record.exc_info:
+            trace["trace"] = "".join(traceback.format_exception(record.exc_info[1]))
         level: Level = "error" if record.levelno >= logging.ERROR else "warning"
         say("event loop", level=level, why=what, **trace)
-
-
-def _trace_of(record: logging.LogRecord) -> str:
-    return "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
 
 
 def _hear_uvicorn() -> None:
@@ -447,13 +445,9 @@ def protocol_of(tls: Tls | None, log: OrderLog) -> Callable[..., asyncio.Protoco
         return NetworkProtocol
 
     def failed(address: str, why: str) -> None:
-        log.deny(failed_handshake(why), address, "handshake")
+        log.deny(Denial(403, "handshake", why), address, "handshake")
 
     return partial(TlsProtocol, TlsFiles(tls).current, failed, {})
-
-
-def failed_handshake(why: str) -> Denial:
-    return Denial(403, "handshake", why)
 
 
 def address_of(transport: Any) -> str:

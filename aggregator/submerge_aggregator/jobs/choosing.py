@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from submerge.aggregator.node import AggregatorNode
-from submerge.aggregator.plan import GroupPlan
 from submerge.aggregator.root import LandmarksWanted, choice_for, wanted
 from submerge.errors import SubmergeError, UsageError
 from submerge.features import OpenLandmarks
@@ -165,13 +164,10 @@ def _again(node: AggregatorNode, group: str) -> LandmarksWanted:
     return choice_for(node.plan(group), ledger.schema)
 
 
-def _leaves_open(plan: GroupPlan) -> bool:
-    return plan.schema is not None and isinstance(plan.schema.features, OpenLandmarks)
-
-
 def _wanted(node: AggregatorNode, _: Now) -> dict[str, LandmarksWanted] | None:
     """Return the choices that groups wait for; None if no group ever waits for one."""
-    if not any(_leaves_open(node.plan(each)) for each in node.groups):
+    schemas = [node.plan(group).schema for group in node.groups]
+    if not any(each is not None and isinstance(each.features, OpenLandmarks) for each in schemas):
         return None
     least = node.settings.scaling_rows
     found = {g: wanted(node.plan(g), node.ledger(g), least) for g in node.groups}

@@ -309,12 +309,11 @@ class JobRuntime:
         admits: Admits = everybody,
         budget: MessageBudget | None = None,
         largest: int | None = None,
-        times: JobTimes | None = None,
     ) -> None:
         self.effects = JobEffects(board)
         self.budget = MessageBudget(MOST_BYTES // 4) if budget is None else budget
         self.under_way: tuple[str, ...] = ()
-        self._admits, self._largest, self._times = admits, largest, times
+        self._admits, self._largest, self._times = admits, largest, JobTimes()
         self._host: JobHost | None = None
         self._role: JobRoot | JobRelay | None = None
         self._inbox: JobInbox | None = None

@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from submerge.aggregator.alarms.below import alarms_below
 from submerge.aggregator.node import AggregatorNode
@@ -190,12 +190,9 @@ REPORTS = 3
 """An open alarm that its site has not reported for so many report intervals is over."""
 
 
-def make_notifier(
-    config: AggregatorConfig, clock: Callable[[], Now], stdout: BinaryIO | None = None
-) -> AlarmNotifier | None:
+def make_notifier(config: AggregatorConfig, clock: Callable[[], Now]) -> AlarmNotifier | None:
     """Return the notifier; None if the configuration names no sink."""
-    alarms, out = config.alarms, sys.stdout.buffer if stdout is None else stdout
-    apprise, urls = alarms.apprise, urls_of(config)
+    alarms, apprise, urls = config.alarms, config.alarms.apprise, urls_of(config)
     others = {group: [apprise_name(url, group) for url in urls] for group in config.groups}
     named = [name for names in others.values() for name in names]
     journal = journal_of(alarms, config.store, config.groups, named)
@@ -206,7 +203,7 @@ def make_notifier(
     for group in config.groups:
         known = [journal.delivered(name) for name in (*names_of(alarms, group), *others[group])]
         begun = [alarm for delivered in known if delivered is not None for alarm in delivered.open]
-        sinks = line_sinks(alarms, group, journal, out)
+        sinks = line_sinks(alarms, group, journal, sys.stdout.buffer)
         if apprise is not None:
             sinks += apprise_sinks(urls, group, journal)
         groups[group] = Subtree(begun, patience_s), Sinks(sinks, alarms.sends)

@@ -199,15 +199,15 @@ class StaticFile(NamedTuple):
 class StaticFiles:
     """All files of a folder, by path: requests are looked up among these, and open no file."""
 
-    def __init__(self, folder: Path = FOLDER) -> None:
+    def __init__(self) -> None:
         self._files: dict[str, StaticFile] = {}
-        for path in sorted(folder.rglob("*")):
+        for path in sorted(FOLDER.rglob("*")):
             media_type = TYPES.get(path.suffix)
             if media_type is not None and path.is_file():
                 data = path.read_bytes()
                 etag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
                 body = gzip.compress(data, 9, mtime=0)
-                name = path.relative_to(folder).as_posix()
+                name = path.relative_to(FOLDER).as_posix()
                 self._files[name] = StaticFile(body, etag, media_type)
 
     async def answer(self, request: Request) -> Response:

@@ -138,16 +138,9 @@ MOST_BODY = 4096
 class Entering:
     """Begins and ends sessions."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        cookie: str,
-        log: OrderLog,
-        *,
-        steady: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, sessions: Sessions, cookie: str, log: OrderLog) -> None:
         self._sessions, self._cookie, self._log = sessions, cookie, log
-        self._attempts = FailedAttempts(steady)
+        self._attempts = FailedAttempts(time.monotonic)
 
     async def body(self, request: Request) -> bytes:
         """Return what a form sends; nothing of one that is too long."""

@@ -20,7 +20,9 @@ from submerge_aggregator.questions.survey import Missing, group_of, newest_model
 def learnt(node: AggregatorNode, now: Now, group: str) -> Learnt:
     """Return what a group has learnt; rows may be newer than the model, made at intervals."""
     model = newest_model(node, group)
-    ledger, origin = node.ledger(group), origin_of(node, group)
+    ledger, root = node.ledger(group), node.root(group)
+    # A fleet's model is its own: of the group, and the root's incarnation.
+    origin = group if root is None else f"{group} {root}"
     whole = node.top and model.summary is not None and ledger is not None
     if not whole or ledger is None or ledger.fingerprint != model.fingerprint:
         return Learnt(model, origin=origin)
@@ -38,12 +40,6 @@ def learnt(node: AggregatorNode, now: Now, group: str) -> Learnt:
         tuple(chunks[key] for key in sorted(chunks)),
         origin,
     )
-
-
-def origin_of(node: AggregatorNode, group: str) -> str:
-    """Return what names a fleet's model as its own: the group, and the root's incarnation."""
-    root = node.root(group)
-    return group if root is None else f"{group} {root}"
 
 
 MOST_PUSHED_BYTES = 64 << 20

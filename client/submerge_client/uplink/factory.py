@@ -27,7 +27,8 @@ def make_uplink(
             from submerge_client.uplink.over_grpc import GrpcUplink
             from submerge_client.uplink.tls import ParentName
 
-            target = f"{_bracketed(link.host)}:{link.port}"
+            host = f"[{link.host}]" if ":" in link.host else link.host
+            target = f"{host}:{link.port}"
             name = None if tls is None else ParentName(parent, link.host, link.port, tls)
             return GrpcUplink(
                 target, node=node, groups=groups, limit=link.limit, tls=tls, name=name
@@ -75,7 +76,3 @@ def warn_of_insecure(links: Mapping[str, Allowed | None], *, idle: Path | None =
     for setting, link in links.items():
         if link is not None and link.insecure and not link.stays_here:
             say("no TLS: others can read and forge this link", level="warning", link=setting)
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -67,10 +67,6 @@ class Child(NamedTuple):
         status = report.alarm_status
         return cls(report.stamp, report.fence, 0 if status is None else status.desired)
 
-    def is_as_before(self, other: Child) -> bool:
-        """Return whether both are of one incarnation, with one fence."""
-        return (self.stamp.incarnation, self.fence) == (other.stamp.incarnation, other.fence)
-
 
 class OrderPushes:
     """The children of a group that can be sent orders at once."""
@@ -92,7 +88,8 @@ class OrderPushes:
         child = Child(join.stamp, join.fence, 0)
         known = self._children.get(node)
         # Another store, or an older copy of this one, has not what the last one had confirmed.
-        if known is not None and child.is_as_before(known):
+        lineage = child.stamp.incarnation, child.fence
+        if known is not None and lineage == (known.stamp.incarnation, known.fence):
             child = known._replace(stamp=join.stamp)
         self._put(child)
         if states.by_node:

@@ -44,6 +44,7 @@ def merged(answers: Sequence[Sequence[ChannelAnswer]]) -> tuple[ChannelDrill, ..
 
 def in_units(answers: Sequence[ChannelDrill], schema: Schema) -> list[dict[str, Any]]:
     """Return each channel as an object for JSON: sizes in its unit, null where none is found."""
+    scales = np.ones(schema.width) if schema.scaling is None else np.array(schema.scaling.scale)
     return [
         {
             "channel": channel.name,
@@ -56,7 +57,7 @@ def in_units(answers: Sequence[ChannelDrill], schema: Schema) -> list[dict[str, 
             "stuck": _number(each.stuck),
             "swap": _number(each.swap),
         }
-        for each, channel, scale in zip(answers, schema.named, _scales(schema), strict=False)
+        for each, channel, scale in zip(answers, schema.named, scales.tolist(), strict=False)
     ]
 
 
@@ -96,9 +97,3 @@ def _spread_in_unit(spread: SizeRange, scale: float) -> dict[str, float | None]:
 def _number(value: float) -> float | None:
     """Return what JSON can hold: null for a size that is none, and for a share that is unknown."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
-
-
-def _scales(schema: Schema) -> list[float]:
-    if schema.scaling is None:
-        return np.ones(schema.width).tolist()
-    return list(schema.scaling.scale)

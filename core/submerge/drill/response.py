@@ -169,9 +169,9 @@ class QuadraticResponse:
             [(u.sure_errors - d.sure_errors) / 2 for u, d in zip(above, below, strict=True)]
         )
 
-    def unexplained(self, kind: By = "distance") -> float | None:
-        """Return the channel's variance given all others, (H^-1)_00; None without that score."""
-        curves = self._curves.get(kind)
+    def unexplained(self) -> float | None:
+        """Return the channel's variance given all others, (H^-1)_00; None without distances."""
+        curves = self._curves.get("distance")
         if curves is None:
             return None
         form = np.median(curves, axis=2) / self._unit**2

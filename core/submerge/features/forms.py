@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,16 +49,6 @@ def is_fast(size: int, channels: int, *, sparse_rows: bool) -> bool:
     return size > DENSE_BYTES or channels >= FAST_FROM
 
 
-class ProductForm(Protocol):
-    """Frequencies W (waves, channels), in some form."""
-
-    def angles(self, X: Any) -> Iterator[tuple[slice, Storage]]:
-        """Yield <w, x> for some rows at a time, perhaps less whole turns: float32 (n, waves)."""
-
-    def back(self, C: Array) -> Array:
-        """Return C W, (n, channels) from (n, waves)."""
-
-
 class Dense(NamedTuple):
     """A matrix (channels, waves), in turns; `single`, in radians, is None for sparse rows.
 
@@ -81,7 +71,8 @@ class Dense(NamedTuple):
         return cls(turns, phases, single, reach)
 
     def angles(self, X: Any) -> Iterator[tuple[slice, Storage]]:
-        """Yield angles, computed in float32 if all are small."""
+        """Yield <w, x> for some rows at a time, perhaps less whole turns: float32 (n, waves)."""
+        # Computed in float32 if all are small.
         waves = self.turns.shape[1]
         # Short slices of sparse rows cost more than they save.
         parts = _parts(X.shape[0], 1 << (17 if sparse.is_sparse(X) else 13), waves)
@@ -95,7 +86,7 @@ class Dense(NamedTuple):
             yield part, _reduced(Z)
 
     def back(self, C: Array) -> Array:
-        """Return C W."""
+        """Return C W, (n, channels) from (n, waves)."""
         return np.asarray(C @ self.turns.T * TURN)
 
     def _small(

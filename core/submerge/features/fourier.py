@@ -12,7 +12,7 @@ from submerge._linalg import Array, Storage
 from submerge.errors import UsageError
 from submerge.features import checks, forms, sparse, weights
 from submerge.features.feature_map import OfKernel, kept
-from submerge.features.forms import MOST_BYTES, ProductForm
+from submerge.features.forms import MOST_BYTES
 from submerge.features.kernels import Gaussian, Kernel, Laplace, Matern
 from submerge.features.weights import Kind
 
@@ -132,7 +132,7 @@ class RandomFourier(OfKernel):
 
 
 @kept
-def _form(map_: RandomFourier, channels: int, sparse_rows: bool) -> ProductForm:
+def _form(map_: RandomFourier, channels: int, sparse_rows: bool) -> forms.Dense | forms.Fast:
     kernel: Any = map_.kernel  # radial, checked in __post_init__
     size = 8 * map_._waves * channels
     if map_.kind == "orthogonal" and forms.is_fast(size, channels, sparse_rows=sparse_rows):

@@ -247,13 +247,6 @@ def _middle(Y: Array) -> Array:
     return np.asarray(np.partition(Y, half, axis=0)[half])
 
 
-def check_gamma(gamma: Any) -> None:
-    """Refuse a gamma that is neither a positive number nor None."""
-    # A positive fraction may be 0 as a float.
-    if gamma is not None and not (is_number(gamma) and float(gamma) > 0):
-        raise UsageError(f"gamma must be a positive number, or None to be settled, got {gamma!r}")
-
-
 def gamma_of(kernel: Kernel) -> float:
     """Return its gamma, or raise if it is not settled yet."""
     if kernel.gamma is None:
@@ -263,7 +256,10 @@ def gamma_of(kernel: Kernel) -> float:
 
 def _as_floats(kernel: Any, *names: str) -> None:
     """Check a kernel's gamma, and make it and others floats: NumPy cannot use fractions."""
-    check_gamma(kernel.gamma)
+    gamma = kernel.gamma
+    # A positive fraction may be 0 as a float.
+    if gamma is not None and not (is_number(gamma) and float(gamma) > 0):
+        raise UsageError(f"gamma must be a positive number, or None to be settled, got {gamma!r}")
     for name in ("gamma", *names):
         value = getattr(kernel, name)
         object.__setattr__(kernel, name, value if value is None else float(value))

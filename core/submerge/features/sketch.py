@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -136,24 +136,18 @@ class Sketched:
         return inner
 
 
-class _SketchForm(Protocol):
-    """A matrix T (t, D), in some form."""
-
-    def times(self, F: Any) -> Array:
-        """Return F T', (n, t) from (n, D)."""
-
-    def back(self, V: Array) -> Array:
-        """Return V T, (n, D) from (n, t)."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Summed:
+    """A matrix T (t, D) of buckets; this and the two below are its forms."""
+
     buckets: Buckets
 
     def times(self, F: Any) -> Array:
+        """Return F T', (n, t) from (n, D)."""
         return self.buckets.sums(F)
 
     def back(self, V: Array) -> Array:
+        """Return V T, (n, D) from (n, t)."""
         return self.buckets.back(V)
 
 
@@ -190,7 +184,7 @@ class _Multiplied:
 
 
 @kept
-def _form(map_: Sketched, inner: int) -> _SketchForm:
+def _form(map_: Sketched, inner: int) -> _Summed | _Mixed | _Multiplied:
     """Draw T: D signs and t rows, D buckets, or D t normals."""
     seed, t = map_.seed, map_.features
     if map_.sketch == "countsketch":

@@ -236,8 +236,9 @@ def fitted(
     scatter, names = folds.whole, first.machines
     model = model_of(
         scatter,
-        folds,
+        folds.schema,
         summaries_of(folds.rank, settings),
+        rank=folds.rank,
         version=1,
         nodes=len({cell.machine for cell in folds.cells}),
         scores=judged.sketches,

@@ -431,8 +431,9 @@ class HeldOut:
         if fold not in self._models:
             self._models[fold] = model_of(
                 self.others[fold],
-                self,
+                self.schema,
                 summaries_of(self.rank, settings),
+                rank=self.rank,
                 version=fold + 1,
                 block_s=self.block_s,
             )

@@ -190,9 +190,9 @@ class LaidOut(NamedTuple):
     files: tuple[str, ...]
 
     @classmethod
-    def as_they_come(cls, period_s: float = 0.0) -> LaidOut:
+    def as_they_come(cls) -> LaidOut:
         """Return what rows begin with whose times were not looked at: their cells will grow."""
-        return cls(CellGrid.of(period_s or 1.0), period_s, TimeSpan(), (), ())
+        return cls(CellGrid.of(1.0), 0.0, TimeSpan(), (), ())
 
 
 @dataclass

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from submerge.aggregator.rollup import limits
 from submerge.history.settings import FitSettings
 from submerge.pca.whole_scatter import WholeScatter
@@ -15,18 +13,6 @@ NEVER = float(2**53)
 """When a model of a history expires: it is as old as its rows, and stays what it is."""
 
 
-class SchemaAndRank(Protocol):
-    """What a model has to know beside its scatter."""
-
-    @property
-    def schema(self) -> Schema:
-        """With center and scale."""
-
-    @property
-    def rank(self) -> int:
-        """Directions that SPE and T2 are of."""
-
-
 def summaries_of(rank: int, settings: FitSettings) -> Subspaces:
     """Return what a node does with summaries of that rank."""
     return Subspaces(rank, rank_max=max(rank, settings.rank_max), oversample=settings.oversample)
@@ -34,9 +20,10 @@ def summaries_of(rank: int, settings: FitSettings) -> Subspaces:
 
 def model_of(
     scatter: WholeScatter,
-    settled: SchemaAndRank,
+    schema: Schema,
     summaries: Subspaces,
     *,
+    rank: int,
     version: int,
     nodes: int = 1,
     scores: ScoreSketches | None = None,
@@ -45,7 +32,6 @@ def model_of(
     at: float = 0.0,
 ) -> Model:
     """Return a model of a scatter by the schema and rank that are settled; limits by `scores`."""
-    schema = settled.schema
     return Model(
         "history",
         version,
@@ -60,6 +46,6 @@ def model_of(
         NEVER,
         maxima=None if scores is None else scores.maxima,
         factors=summaries.factors(scatter),
-        rank=settled.rank,
+        rank=rank,
         block_s=block_s,
     )

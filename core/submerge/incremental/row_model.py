@@ -12,7 +12,6 @@ from submerge.history.models import summaries_of
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import LARGEST_SCALED, Block, in_units
 from submerge.judge.score import RowScores, ScoringModel, score
-from submerge.pca.factor import Factors
 from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Scaling, Schema
@@ -47,7 +46,9 @@ class RowModel:
             return None
         scoring = ScoringModel(summaries, directions, None, schema.width, factors)
         whole, shown = directions.parts[0], scatter.directions(rank)
-        return cls(schema, shown, _covariance(factors[0], whole), scatter.weight, scoring)
+        loadings = factors[0].loadings_of(whole)
+        covariance = np.asarray(loadings @ loadings.T + np.diag(factors[0].noise))
+        return cls(schema, shown, covariance, scatter.weight, scoring)
 
     @property
     def scaling(self) -> Scaling:
@@ -84,8 +85,3 @@ class RowModel:
         """Return each channel as the others predict it, (n, channels), in its unit."""
         found = [block.rows - scores.left_out for block, scores in self.judge(rows)]
         return in_units(np.concatenate(found), self.schema)
-
-
-def _covariance(factors: Factors, directions: Subspace) -> Array:
-    loadings = factors.loadings_of(directions)
-    return np.asarray(loadings @ loadings.T + np.diag(factors.noise))

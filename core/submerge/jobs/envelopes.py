@@ -7,7 +7,7 @@ memory goes on from the next ask, and no node has to keep what a job is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from submerge.errors import PeerError
@@ -46,17 +46,11 @@ class JobAsk:
         return PhaseDown(self.phase, self.arrays)
 
     def pack(self) -> bytes:
-        header = {
-            "job": self.job.written(),
-            "turn": self.turn,
-            "within_s": self.within_s,
-            "place": roster.written(self.place),
-            "phase": self.phase,
-            "attempt": self.attempt,
-            "round": self.round,
-            "failure": self.failure,
-        }
-        return pack(header, self.arrays)
+        header = {each.name: getattr(self, each.name) for each in fields(self)}
+        arrays = header.pop("arrays")
+        return pack(
+            header | {"job": self.job.written(), "place": roster.written(self.place)}, arrays
+        )
 
     @classmethod
     def unpack(cls, body: bytes) -> JobAsk:

@@ -56,17 +56,11 @@ class JobMember:
     incarnation: Incarnation
 
     def __init__(
-        self,
-        node: str,
-        source: Source,
-        rng: RandomSource,
-        times: JobTimes | None = None,
-        *,
-        budget: PointBudget | None = None,
+        self, node: str, source: Source, rng: RandomSource, *, budget: PointBudget | None = None
     ) -> None:
         self.node, self._source, self._rng = node, source, rng
         self.budget = PointBudget(0) if budget is None else budget
-        self._times = times or JobTimes()
+        self._times = JobTimes()
         self._parts: dict[str, _Part] = {}
         self._over, self._left = RecentIds(), RecentIds()
 

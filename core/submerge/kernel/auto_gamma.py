@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
@@ -60,12 +59,8 @@ def _checked(spread: float, of: str) -> float:
 
 
 def _dense_moments(X: Any) -> Moments:
-    return reduce(pooled, (Moments.of(rows) for rows in _wide_chunks(X)))
-
-
-def _wide_chunks(X: Any) -> Iterator[Any]:
-    for start in range(0, len(X), CHUNK):
-        yield np.asarray(X[start : start + CHUNK], dtype=np.float64)
+    chunks = (X[start : start + CHUNK] for start in range(0, len(X), CHUNK))
+    return reduce(pooled, (Moments.of(np.asarray(rows, dtype=np.float64)) for rows in chunks))
 
 
 def _sparse_moments(X: Any) -> Moments:

@@ -16,35 +16,37 @@ It promises:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from submerge._linalg import Array
-from submerge.errors import NothingLearnt, UsageError, whole
+from submerge._linalg import Array, unmasked
+from submerge.errors import NothingLearnt, ShapeError, UsageError, whole
 from submerge.features.sparse import is_sparse
 from submerge.pca import budget, sparse_rows
 from submerge.pca.block import Blend, Totals
 from submerge.pca.expectation import Guesses
 from submerge.pca.low_rank import LowRank
-from submerge.pca.projections import Projections, column_names, schema_of
 from submerge.pca.rank import RankChoice, RankRule, rule_of
 from submerge.pca.ritz import block_rows
 from submerge.pca.scatter import Scatter
+from submerge.pca.score import spe
 from submerge.pca.subspace import (
     LARGEST,
     LARGEST_SINGLE,
     Subspace,
     check_same_schema,
+    check_values,
     oriented,
 )
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.schema import Schema
+from submerge.schema import Channel, Schema
 
 
-class SAPCA(Projections):
+class SAPCA:
     """Streaming PCA, of a fixed rank or of one that a rule adapts (SPCA, SAPCA).
 
     Parameters
@@ -270,6 +272,44 @@ class SAPCA(Projections):
             )
         return budget.low_rank_bytes(dim, self._kept, self.block_size)
 
+    def transform(self, X: npt.ArrayLike) -> Array:
+        """Project rows X (n, dim) on the shown directions, (n, rank)."""
+        shown = self.shown
+        return np.asarray((self._checked(X) - shown.mean) @ shown.basis)
+
+    def inverse_transform(self, Z: npt.ArrayLike) -> Array:
+        """Return the points (n, dim) that projections Z (n, rank) stand for."""
+        shown = self.shown
+        Z = np.asarray(unmasked(Z), dtype=np.float64)
+        if Z.ndim != 2 or Z.shape[1] != shown.rank:
+            raise ShapeError("projections", expected=f"(n, {shown.rank})", got=Z.shape)
+        return np.asarray(Z @ shown.basis.T + shown.mean)
+
+    def score_samples(self, X: npt.ArrayLike) -> Array:
+        """Return each row's squared distance to the shown subspace, (n,): its SPE."""
+        return spe(self._checked(X), self.shown)
+
+    @property
+    def _dim(self) -> int | None:
+        """Columns of its rows, once they are known."""
+        return self._schema.dim if self._memory else None
+
+    def _checked(self, X: npt.ArrayLike) -> Array:
+        """Return X as an (n, dim) array of usable numbers, or raise."""
+        if is_sparse(X):
+            # What is asked of rows is as long as they are: they may as well be dense.
+            return np.asarray(sparse_rows.checked(X, self._dim, self._largest).toarray())
+        rows, dim = np.asarray(unmasked(X)), self._dim
+        if rows.ndim != 2 or dim not in (None, rows.shape[1]):
+            raise ShapeError("rows", expected=f"(n, {dim or 'dim'})", got=rows.shape)
+        if rows.dtype.kind not in "fiub":
+            raise UsageError(f"rows must be real numbers, got dtype {rows.dtype}")
+        if self._memory and rows is not X:
+            check_names(column_names(X), self._schema)
+        # Numbers stored as float32 must fit it, and so must their distance to the mean.
+        check_values(rows, self._largest)
+        return rows
+
     def _open(self, schema: Schema, *, exact: bool | None = None) -> LowRank | Scatter:
         """Choose the memory, once the dimension is known; `exact` is what a saved engine chose."""
         dim = schema.dim
@@ -392,3 +432,42 @@ class SAPCA(Projections):
             spectral_bound=totals.dropped,
             channel_energies=totals.energies,
         )
+
+
+MOST_NAMED = 3
+"""Most columns that a line names."""
+
+
+def column_names(X: Any) -> tuple[str, ...]:
+    """Return the names of a table's columns (pandas, polars, pyarrow); () without usable names."""
+    if type(X) is np.ndarray:
+        return ()  # at once: calls of one row are many
+    found = getattr(X, "columns", None) if not hasattr(X, "column_names") else X.column_names
+    names = tuple(found) if isinstance(found, Iterable) else ()
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        return ()
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        return ()
+    return names
+
+
+def schema_of(names: tuple[str, ...], dim: int, *, center: bool) -> Schema:
+    """Return the schema of rows with such columns; an anonymous one without names."""
+    channels = tuple(map(Channel, names)) if len(names) == dim else dim
+    return Schema(channels, center="fleet" if center else "none")
+
+
+def check_names(names: tuple[str, ...], schema: Schema) -> None:
+    """Refuse columns of other names, or in another order, than those that were learnt."""
+    if not names or not schema.linear or isinstance(schema.channels, int):
+        return
+    known = schema.names
+    if len(names) != len(known) or names == known:
+        return
+    pairs = [(ours, theirs) for ours, theirs in zip(known, names, strict=True) if ours != theirs]
+    expected, got = (", ".join(side[:MOST_NAMED]) for side in zip(*pairs, strict=True))
+    more = " ..." if len(pairs) > MOST_NAMED else ""
+    cure = "give them in that order" if set(names) == set(known) else "select those"
+    raise UsageError(f"expected columns {expected}{more}, got {got}{more}: {cure}")

@@ -111,16 +111,12 @@ LARGEST_SUM = 1e300
 
 ENTRIES = (
     *("about", "mean", "totals", "energies", "waiting", "scatter", "rows", "sigma"),
-    *(
-        "gaps",
-        "prior",
-        "prior_mean",
-        "lacking",
-        "lacking_means",
-        "lacking_scatters",
-        "lacking_weights",
-    ),
+    *("gaps", "prior", "prior_mean"),
+    *("lacking", "lacking_means", "lacking_scatters", "lacking_weights"),
 )
+
+GIVEN = ("oversample", "forgetting_factor", "center", "exact", "memory")
+"""Parameters of an engine that stand as it has them."""
 
 RULES: dict[str, Any] = {"fixed": FixedRank, "sapca": SapcaRank, "energy": EnergyRank}
 
@@ -137,12 +133,8 @@ def dumps(engine: SAPCA) -> bytes:
     about = {
         "form": FORM if isinstance(memory, Scatter) and memory.lacking else 2,
         "rule": {"kind": kinds[0]} | asdict(engine.rule),  # type: ignore[call-overload]
-        "oversample": engine.oversample,
-        "forgetting_factor": engine.forgetting_factor,
-        "center": engine.center,
+        **{name: getattr(engine, name) for name in GIVEN},
         "block_size": engine.block_size if engine._sized else None,
-        "exact": engine.exact,
-        "memory": engine.memory,
         "dtype": engine.dtype.name,
         "n_samples_seen": engine.n_samples_seen,
         "fallbacks": engine.fallbacks,
@@ -222,13 +214,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Storage]) -> SAPCA:
         raise PeerError(f"dtype must be float64 or float32, got {about['dtype']!r:.40}")
     engine = SAPCA(
         RULES[rule.pop("kind")](**rule),
-        oversample=about["oversample"],
-        forgetting_factor=about["forgetting_factor"],
-        center=about["center"],
-        block_size=about["block_size"],
-        exact=about["exact"],
-        memory=about["memory"],
-        dtype=about["dtype"],
+        **{name: about[name] for name in (*GIVEN, "block_size", "dtype")},
     )
     if about["center"] is not engine.center:
         raise PeerError(f"center must be true or false, got {about['center']!r}")

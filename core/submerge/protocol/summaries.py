@@ -181,14 +181,6 @@ class Tree(Protocol):
 # so is its merge.
 
 
-class Pieces(Protocol):
-    """A summary, as far as it is merged."""
-
-    @property
-    def pieces(self) -> tuple[Piece, ...]:
-        """As in a `Summary`."""
-
-
 class PartTrees:
     """Children by key, and their merge: a `MergeTree` of each part, all of one shape."""
 
@@ -201,7 +193,7 @@ class PartTrees:
     def __contains__(self, key: object) -> bool:
         return key in self._trees[0]
 
-    def __setitem__(self, key: str, summary: Pieces) -> None:
+    def __setitem__(self, key: str, summary: Summary) -> None:
         for tree, part in zip(self._trees, summary.pieces, strict=True):
             tree[key] = part
 

@@ -19,8 +19,7 @@ from submerge.errors import ShapeError, UsageError, whole
 from submerge.features import Kernel, Landmarks
 from submerge.features.landmarks import MOST
 from submerge.kernel.auto_gamma import settled_for
-from submerge.kernel.landmark_choice import choose
-from submerge.kernel.nystrom import Covariance, NystromPCA
+from submerge.kernel.nystrom import Covariance, NystromPCA, choose
 from submerge.schema import Schema
 from submerge.sklearn import fit_parts
 from submerge.sklearn.kernel_names import named_kernel, wide

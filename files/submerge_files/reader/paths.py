@@ -42,7 +42,8 @@ def files_of(paths: Sequence[Path]) -> FoundFiles:
             notes.append(f"{path} is named twice, and read once")
         found.setdefault(place, path)
     for path in (each for each in paths if each.is_dir()):
-        about = [each.name for each in sorted(path.iterdir()) if _is_about(each)]
+        tables = [each for each in sorted(path.iterdir()) if each.suffix.lower() in SUFFIXES]
+        about = [each.name for each in tables if ABOUT.match(each.name)]
         notes += [f"{name} in {path} passed over: name it if it is a table" for name in about]
         if folders := _folders(path):
             few = counted(len(folders), "folder")
@@ -130,7 +131,3 @@ def _is_table(path: Path) -> bool:
     name = path.name.lower().removesuffix(".gz")
     named = not name.startswith(".") and Path(name).suffix in SUFFIXES
     return named and path.is_file() and not ABOUT.match(name)
-
-
-def _is_about(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and ABOUT.match(path.name) is not None

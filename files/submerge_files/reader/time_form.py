@@ -90,11 +90,6 @@ def seconds_of(when: datetime) -> float:
     return float((since.days * 86400 + since.seconds) * MICRO + since.microseconds) / MICRO
 
 
-def to_micros(seconds: Array) -> Times:
-    """Return times rounded to a microsecond."""
-    return np.asarray(np.rint(seconds * MICRO) / MICRO)
-
-
 def _parsed(texts: Any) -> Times | None:
     """Return ISO times as pyarrow reads them; None without it, or if one has another form."""
     first = str(texts[0]).strip() if len(texts) else ""
@@ -270,7 +265,8 @@ def since_1970(scale: float) -> TimeForm:
 
 
 def _scaled_seconds(scale: float, values: Array) -> Array:
-    return to_micros(values / scale)
+    # To a microsecond.
+    return np.asarray(np.rint(values / scale * MICRO) / MICRO)
 
 
 def slashed(order: bool) -> TimeForm:

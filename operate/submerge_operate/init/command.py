@@ -160,7 +160,10 @@ def command(
             settings["topics"] = (click.prompt("Topics to listen to", default="#"),)
     if node is None:
         node = click.prompt("This machine's name", default=_host_name()) if asks else _host_name()
-    _check_node(node)
+    if not is_name(node) or len(node) > LONGEST_NODE:
+        raise UsageError(
+            f"--node: expected a name of at most {LONGEST_NODE} of A-Z a-z 0-9 . _ -, got {node!r}"
+        )
     options = BrokerOptions("", **settings)
     if not source.startswith("mqtt"):
         _check_unused(settings)
@@ -175,14 +178,6 @@ def command(
     save(path, text)
     pipe = f"{proposal.pipe} | " if proposal.pipe else ""
     click.echo(f"{path} is written. Next: {pipe}submerge up --config {shlex.quote(str(path))}")
-
-
-def _check_node(name: str) -> None:
-    """Refuse a name before anything is listened to."""
-    if not is_name(name) or len(name) > LONGEST_NODE:
-        raise UsageError(
-            f"--node: expected a name of at most {LONGEST_NODE} of A-Z a-z 0-9 . _ -, got {name!r}"
-        )
 
 
 def _check_unused(settings: Mapping[str, Any]) -> None:

@@ -110,11 +110,8 @@ def _as_child(entry: Entry) -> Iterator[str]:
     """Yield what a node needs that reports: over its parent, its scores and its alarms."""
     node = entry.node
     for group in entry.groups or ("+",):
-        yield f"write {PREFIX}/+/up/{node}/join/{group}"
-        yield f"write {PREFIX}/+/up/{node}/report/{group}"
-        yield f"write {PREFIX}/+/up/{node}/drill/{group}"
-        yield f"write {PREFIX}/+/up/{node}/reply/{group}"
-        yield f"write {PREFIX}/+/up/{node}/job/{group}"
+        for kind in ("join", "report", "drill", "reply", "job"):
+            yield f"write {PREFIX}/+/up/{node}/{kind}/{group}"
     yield f"write {PREFIX}/+/up/{node}/state"
     yield f"read {PREFIX}/+/down/{node}/#"
     yield f"write {PREFIX}/score/{node}"

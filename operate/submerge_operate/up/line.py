@@ -159,12 +159,8 @@ def json_of(
     if score is not None:
         line |= {"statistic": score.kind, "score": _short(score.value)}
         line |= {} if score.share is None else {"share_of_limit": _short(score.share)}
-    if state.waits_for:
-        line["waits_for"] = state.waits_for
-    if state.absent:
-        line["absent"] = state.absent
-    if state.never:
-        line["never"] = state.never
+    told = {"waits_for": state.waits_for, "absent": state.absent, "never": state.never}
+    line |= {name: value for name, value in told.items() if value}
     if state.quiet_s:
         line["quiet_s"] = round(state.quiet_s)
     line["provisional"] = state.provisional

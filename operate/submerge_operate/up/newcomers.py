@@ -169,9 +169,6 @@ class Pace:
     def __init__(self) -> None:
         self.wait_s = FIRST_S
 
-    def slow_down(self) -> None:
-        self.wait_s = min(2 * self.wait_s, LONGEST_S)
-
 
 class Looking:
     """Looks at what a machine hears beside its channels.
@@ -203,7 +200,7 @@ class Looking:
         if heard and (now >= self._keep_at or self._has_news(heard)):
             self._keep(heard, now)
         if self._discover and now >= self._accept_at:
-            self._pace.slow_down()
+            self._pace.wait_s = min(2 * self._pace.wait_s, LONGEST_S)
             self._accept_at = now + self._pace.wait_s
             self._accept([each for each in heard if not each.why_not])
         try:

@@ -32,7 +32,7 @@ from submerge.protocol.messages import (
 )
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.v1 import header_pb2, jobs_pb2
-from submerge_proto.wire import bounds, forms, parts, questions
+from submerge_proto.wire import bounds, forms, parts
 from submerge_proto.wire.fields import Part
 
 Kind = Literal[
@@ -75,18 +75,18 @@ _PARTS: dict[Kind, Part[Any]] = {
     "joined": forms.JOINED,
     "report": forms.REPORT,
     "answer": forms.ANSWER,
-    "drill": questions.DRILL,
-    "drilled": questions.DRILLED,
-    "question": questions.QUESTION,
-    "reply": questions.REPLY,
-    "replied": questions.REPLIED,
+    "drill": forms.DRILL,
+    "drilled": forms.DRILLED,
+    "question": forms.QUESTION,
+    "reply": forms.REPLY,
+    "replied": forms.REPLIED,
 }
 
 _WATCHED: dict[str, Part[Any]] = {
     "hello": forms.HELLO,
     "model": forms.MODEL,
     "answer": forms.ANSWER,
-    "question": questions.QUESTION,
+    "question": forms.QUESTION,
 }
 """By the field of a watch."""
 

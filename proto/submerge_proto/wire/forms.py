@@ -13,18 +13,27 @@ from typing import Any
 import numpy as np
 
 from submerge import Array, PeerError
+from submerge.drill import drill
 from submerge.pca.factor import Factors
 from submerge.protocol.alarm_status import MOST_WIDENED
 from submerge.protocol.desired_state import MOST_AT_ONCE
 from submerge.protocol.messages import (
+    DEEPEST,
     HIGHEST,
+    MOST_BODY,
+    MOST_STEP_S,
     Answer,
+    DrillReport,
+    DrillTaken,
     EarlierSums,
     Hello,
     Incarnation,
     Join,
     Joined,
     Model,
+    Question,
+    QuestionReply,
+    ReplyTaken,
     Report,
     Stamp,
 )
@@ -417,3 +426,92 @@ def _model_of(message: pb.Model) -> Model:
 
 
 MODEL = Part(_model, _model_of, message=pb.Model)
+
+
+MOST_CHANNELS = 65_536
+"""Channels of one answer."""
+
+LARGEST_RATE = 1e6
+"""False alarms a second."""
+
+
+def _channels(sent: bytes) -> bytes:
+    if not 1 <= len(sent) // 16 <= MOST_CHANNELS:
+        raise PeerError(
+            f"expected a drill of 1 to {MOST_CHANNELS} channels, got {len(sent)} bytes",
+            kind="oversize" if sent else "shape",
+        )
+    drill.unpacked(sent)
+    return bytes(sent)
+
+
+def _drilled(**fields: Any) -> DrillReport:
+    found = DrillReport(**fields)
+    if not abs(found.at) <= LAST_SECOND or not 0 <= found.at_most_per_s <= LARGEST_RATE:
+        raise PeerError("a drill of an impossible time or rate", kind="range")
+    return found
+
+
+DRILL = form(
+    pb.DrillRequest,
+    _drilled,
+    channels=Part(PLAIN.made, _channels),
+    stamp=parts.HEADER,
+    node=parts.NAME,
+    fingerprint=parts.FINGERPRINT,
+    at=finite("as_of_s").at("as_of_s"),
+    number=capped("a drill"),
+    rows=whole("rows"),
+    spans=whole("spans"),
+    within=whole("rows"),
+    at_most_per_s=finite("a rate"),
+)
+
+DRILLED = form(pb.DrillResponse, DrillTaken, stamp=parts.HEADER, reason=parts.REASON)
+
+QUESTION_NUMBER = whole("a question", 2**63)
+"""Questions have random numbers below it."""
+
+_NAME_OR_NONE = Part(PLAIN.made, lambda sent: parts.name(sent) if sent else "")
+
+
+def _question(stamp: Stamp, **asked: Any) -> Question:
+    return Question(stamp.node, stamp.group, stamp.incarnation, **asked)
+
+
+QUESTION = form(
+    pb.Question,
+    _question,
+    stamp=parts.HEADER,  # it has the parent's incarnation
+    number=QUESTION_NUMBER,
+    path=several(parts.NAME, "names of a way", DEEPEST),
+    topic=parts.NAME,
+    about=_NAME_OR_NONE,
+    after=_NAME_OR_NONE,
+    since_s=whole("a time"),
+    step_s=whole("a step", MOST_STEP_S),
+)
+
+
+def _reply(**said: Any) -> QuestionReply:
+    reply = QuestionReply(**said)
+    if not reply.number or bool(reply.body) == bool(reply.problem):
+        raise PeerError("a reply has a number, and either a body or a problem")
+    if len(reply.body) > MOST_BODY:
+        raise PeerError(
+            f"a reply has at most {MOST_BODY} bytes, got {len(reply.body)}",
+            kind="oversize",
+        )
+    return reply
+
+
+REPLY = form(
+    pb.ReplyRequest,
+    _reply,
+    stamp=parts.HEADER,
+    number=QUESTION_NUMBER,
+    body=Part(PLAIN.made, bytes),
+    problem=parts.TEXT,
+)
+
+REPLIED = form(pb.ReplyResponse, ReplyTaken, stamp=parts.HEADER, reason=parts.REASON)

@@ -108,9 +108,9 @@ _STAMP = form(
 )
 
 
-def header(stamp: Stamp, software: str = "") -> header_pb2.Header:
+def header(stamp: Stamp) -> header_pb2.Header:
     message: header_pb2.Header = _STAMP.made(stamp)
-    message.version, message.software = VERSION, software or SOFTWARE
+    message.version, message.software = VERSION, SOFTWARE
     message.versions.append(VERSION)
     return message
 

@@ -21,7 +21,7 @@ from submerge.features import (
     Sketched,
     TensorSketch,
 )
-from submerge.kernel.landmark_choice import choose
+from submerge.kernel.nystrom import choose
 from submerge.kernel.one_pass import columns_of
 from submerge.sklearn import OnePassKernelKMeans
 

@@ -12,8 +12,7 @@ from sklearn.decomposition import KernelPCA
 
 from submerge import SAPCA, MergeTree
 from submerge.features import Gaussian, Landmarks, Polynomial, RandomFourier
-from submerge.kernel.landmark_choice import choose
-from submerge.kernel.nystrom import NystromPCA
+from submerge.kernel.nystrom import NystromPCA, choose
 from support import data, kernels, mnist
 
 CLOSE = {"rtol": 1e-8, "atol": 1e-8}

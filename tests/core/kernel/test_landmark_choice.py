@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from submerge import UsageError
 from submerge.features import Gaussian, Landmarks, Laplace
-from submerge.kernel.landmark_choice import Pilots, choose, leverage
-from submerge.kernel.nystrom import NystromPCA
+from submerge.kernel.nystrom import NystromPCA, Pilots, choose, leverage
 from support import kernels
 from support.kernels import KERNELS, clustered
 

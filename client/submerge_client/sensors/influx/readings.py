@@ -19,7 +19,7 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -214,20 +214,14 @@ MOST_NAMES = 1000
 
 
 class MetricDecoder:
-    """Reads lines; `wall_ns` is the time of arrival, in nanoseconds since 1970."""
+    """Reads lines."""
 
     def __init__(
-        self,
-        channels: Sequence[str],
-        config: InfluxSensor,
-        rows: TimedRows,
-        tally: ProblemTally,
-        *,
-        wall_ns: Callable[[], int] = time.time_ns,
+        self, channels: Sequence[str], config: InfluxSensor, rows: TimedRows, tally: ProblemTally
     ) -> None:
         self._names = SeriesNames(channels, template=config.name, ignored=config.ignored_tags)
         self._states, self._unit_ns = config.states, UNITS_NS[config.precision]
-        self._rows, self._tally, self._wall_ns = rows, tally, wall_ns
+        self._rows, self._tally = rows, tally
         self._unlisted: dict[str, None] = {}
 
     def take(self, number: int, line: bytes | None, now: float) -> None:
@@ -259,7 +253,7 @@ class MetricDecoder:
                 self._tally.add("unusable", "number too large", line=number, field=field)
                 continue
             if at is None:
-                at = self._rows.arrival(self._wall_ns() // self._unit_ns)
+                at = self._rows.arrival(time.time_ns() // self._unit_ns)
             self._rows.put(at, channel, value, now)
 
     def take_unlisted(self) -> list[str]:
@@ -293,15 +287,14 @@ class InfluxReadings:
         outlet: MetricOutlet | None = None,
         note: SensorLog = no_log,
         gather_s: float = 0.0,
-        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = readable(stream, "metrics in line protocol")
-        self._outlet, self._note, self._steady = outlet, note, steady
+        self._outlet, self._note = outlet, note
         self._tally = ProblemTally(note, *KINDS)
         self._rows = TimedRows(len(channels), gather_s)
         self._decoder = MetricDecoder(channels, config, self._rows, self._tally)
         self._lines = LineReader()
-        self._unlisted = UnlistedNames(note, steady())
+        self._unlisted = UnlistedNames(note, time.monotonic())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -315,15 +308,15 @@ class InfluxReadings:
         while not (has_ended or stop.is_set() or self._is_gone):
             if self._wait():
                 has_ended = not self._read_once()
-            self._hand(self._rows.take(self._steady()), hand)
-            if self._unlisted.is_due(self._steady()):
+            self._hand(self._rows.take(time.monotonic()), hand)
+            if self._unlisted.is_due(time.monotonic()):
                 self._unlisted.write(self._decoder.take_unlisted())
         left = 0 if has_ended or self._is_gone else LAST_BYTES
         while left > 0 and self._has_input() and (size := self._read_once(left)):
             left -= size
         for number, line in self._lines.last():
-            self._decoder.take(number, line, self._steady())
-        self._hand(self._rows.take(self._steady(), all_of_them=True), hand)
+            self._decoder.take(number, line, time.monotonic())
+        self._hand(self._rows.take(time.monotonic(), all_of_them=True), hand)
         self._unlisted.write(self._decoder.take_unlisted())
         # The reader may still go on: it has time until a signal.
         while self._outlet is not None and self._outlet.is_waiting and not stop.is_set():
@@ -342,7 +335,7 @@ class InfluxReadings:
 
     def _wait(self) -> bool:
         """Wait a little for input, or for the reader; return whether there is input to read."""
-        wait_s = self._rows.due_at - self._steady()
+        wait_s = self._rows.due_at - time.monotonic()
         wait_ms = max(0.0, min(PATIENCE_MS, 1000.0 * wait_s))
         poll, outlet = select.poll(), self._outlet
         if outlet is None:
@@ -376,7 +369,7 @@ class InfluxReadings:
             chunk = b""
         if chunk and self._outlet is not None:
             self._outlet.pass_on(chunk)
-        now = self._steady()
+        now = time.monotonic()
         for number, line in self._lines.cut(chunk) if chunk else ():
             self._decoder.take(number, line, now)
         return len(chunk)

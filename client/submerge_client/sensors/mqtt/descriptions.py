@@ -78,7 +78,9 @@ class TasmotaDiscovery:
             if device in self._topics or len(self._topics) < MOST_DEVICES:
                 self._topics[device] = _topic_of(content)
         elif what == "sensors":
-            readings = _readings_in(content.get("sn"))
+            told = content.get("sn")
+            found = ((path, _unit(path, told), _kind(value)) for path, value in leaves_of(told))
+            readings = [each for each in found if each[-1]]
             self._readings.pop(device, None)
             waiting = len(readings) + sum(map(len, self._readings.values()))
             has_room = len(self._readings) < MOST_DEVICES and waiting <= MOST_WAITING
@@ -103,12 +105,6 @@ def _topic_of(config: dict[str, Any]) -> str:
             return ""
         full = full.replace(f"%{word}%", text[:LONGEST_TOPIC] if isinstance(text, str) else "")
     return f"{full.rstrip('/')}/SENSOR" if len(full) <= LONGEST_TOPIC else ""
-
-
-def _readings_in(content: Any) -> list[tuple[str, str, str]]:
-    """Return path, unit and kind of each reading."""
-    found = ((path, _unit(path, content), _kind(value)) for path, value in leaves_of(content))
-    return [each for each in found if each[-1]]
 
 
 def _kind(value: Any) -> str:

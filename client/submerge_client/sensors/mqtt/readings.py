@@ -208,7 +208,7 @@ class Comings:
         for device, fields in devices.items():
             if len(remarks) >= AT_ONCE:
                 break
-            first_s = _first_s(fields)
+            first_s = min(each.first_s for each in fields)
             enough = max(each.count for each in fields) >= TIMES and now - first_s >= SETTLE_S
             if device not in unknown or not enough:
                 continue
@@ -273,10 +273,6 @@ def _is_gone(fields: list[HeardField], now: float) -> bool:
     usual_s = min(each.every_s or WAIT_S for each in fields)
     longest_s = min(each.longest_s for each in fields)
     return now - _last_s(fields) > max(CERTAIN * usual_s, longest_s)
-
-
-def _first_s(fields: list[HeardField]) -> float:
-    return min(each.first_s for each in fields)
 
 
 def _last_s(fields: list[HeardField]) -> float:

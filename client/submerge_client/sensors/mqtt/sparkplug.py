@@ -146,7 +146,8 @@ class SparkplugDecoder:
 
 def rebirth_request(unborn: Unborn, milliseconds: int) -> RebirthRequest:
     """Return the message that asks an edge node for its births."""
-    payload = as_payload(REBIRTH, datatype=BOOLEAN, milliseconds=milliseconds)
+    metric = pb.Metric(name=REBIRTH, timestamp=milliseconds, datatype=BOOLEAN, boolean_value=True)
+    payload = pb.Payload(timestamp=milliseconds, metrics=[metric]).SerializeToString()
     return RebirthRequest(f"{NAMESPACE}/{unborn.group}/NCMD/{unborn.node}", payload)
 
 
@@ -200,11 +201,6 @@ def metrics_in(payload: bytes | bytearray, device: str, unusable: list[str]) -> 
             f"expected {MOST_METRICS} metrics at most, got {len(message.metrics)}"
         )
     return [_metric(each, device, _time(message), unusable) for each in message.metrics]
-
-
-def as_payload(name: str, *, datatype: int, milliseconds: int) -> bytes:
-    metric = pb.Metric(name=name, timestamp=milliseconds, datatype=datatype, boolean_value=True)
-    return bytes(pb.Payload(timestamp=milliseconds, metrics=[metric]).SerializeToString())
 
 
 def _time(message: pb.Payload | pb.Metric) -> float | None:

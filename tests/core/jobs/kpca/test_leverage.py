@@ -7,7 +7,7 @@ import pytest
 
 from plants.uneven import GAMMA, uneven
 from submerge.jobs.kinds.kpca import leverage
-from submerge.jobs.kinds.kpca.participant import Seen
+from submerge.jobs.kinds.kpca.job import Seen
 from submerge.jobs.kinds.kpca.settings import KpcaSettings
 from support import oracle_kpca
 

@@ -13,23 +13,36 @@ measure     SPE and T2 of rows that were held out, if there are any
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from submerge._linalg import Array
-from submerge.errors import UsageError
-from submerge.jobs.arrays import Arrays, added
+from submerge.errors import PeerError, UsageError
+from submerge.features import Landmarks
+from submerge.jobs.arrays import (
+    LARGEST_NUMBER,
+    OFF,
+    Arrays,
+    added,
+    check_at_most,
+    check_counts,
+    expect,
+)
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import JobAnswer, PhaseDown, check_known
 from submerge.jobs.kinds.kpca import dis_lr, leverage, remainder
 from submerge.jobs.kinds.kpca.answer import ANSWERS, answered
-from submerge.jobs.kinds.kpca.checks import check_down, check_up
-from submerge.jobs.kinds.kpca.participant import Seen, counted, given
+from submerge.jobs.kinds.kpca.points import SLACK, own_squares, residuals
 from submerge.jobs.kinds.kpca.settings import LISTED, KpcaSettings
-from submerge.jobs.kinds.kpca.stages import RowsOffered, stage_of
-from submerge.jobs.points import NO_ONE_SHARES, JobPoints
+from submerge.jobs.kinds.kpca.stages import KnownPoints, RowsOffered, Shapes, stage_of
+from submerge.jobs.points import LARGEST_READING, MOST_HELD, NO_ONE_SHARES, JobPoints, key
 from submerge.jobs.roster import MOST_MEMBERS
+from submerge.kernel.nystrom import check_finite
+
+PHASES = ("count", "factor", "project", "measure")
+"""Besides those of the choices."""
 
 NOT_NYSTROM = ("sample", "features", "sketch", "sketched_by", "merge", "columns")
 
@@ -52,6 +65,58 @@ class RootState(NamedTuple):
     readings: dis_lr.LeadingAxes | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen(KnownPoints):
+    """What has gone down; the triangle (t, t) is of leverage, None where there is none yet."""
+
+    of: KpcaSettings
+    triangle: Array | None = None
+
+    def _news(self, arrays: Arrays) -> dict[str, Any]:
+        if "triangle" not in arrays:
+            return {}
+        return {"triangle": leverage.unpacked(arrays["triangle"], self.of.sketch)}
+
+    @property
+    def map(self) -> Landmarks:
+        points = np.empty((0, 1)) if self.points is None else self.points
+        return Landmarks(self.kernel, points)
+
+    def knows(self, stage: int) -> bool:
+        if stage == 2:
+            return self.points is not None
+        return self.limit > 0 and (self.of.sample != "leverage" or self.triangle is not None)
+
+    def embedded(self, rows: Array) -> Array:
+        """Return the sketched features (n, t) of rows (n, d), that leverage is taken from."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            E = np.asarray(self.of.map_of(self.kernel).lift(rows), dtype=np.float64)
+        check_finite(self.kernel, E)
+        return E
+
+    def scores(self, stage: int, rows: Array) -> Array:
+        if stage == 2:
+            found = residuals(rows, self.map)
+        elif self.of.sample == "uniform":
+            found = np.ones(len(rows))
+        elif self.of.sample == "leverage" and self.triangle is not None:
+            found = leverage.scores(self.embedded(rows), self.triangle)
+        else:
+            found = own_squares(rows, self.kernel)
+        check_finite(self.kernel, found)
+        return found
+
+    def slack(self, stage: int, rows: Array, scores: Array) -> Array:
+        squares = own_squares(rows, self.kernel)
+        # Also where all rows count alike: others compute their kernel with these.
+        check_finite(self.kernel, squares)
+        if stage == 2:
+            return np.asarray(SLACK * squares)
+        if self.of.sample == "leverage" and self.triangle is not None:
+            return leverage.slack(self.embedded(rows), self.triangle, scores)
+        return np.asarray(SLACK * scores)
+
+
 class KernelPcaJob:
     """Kernel PCA over a fleet."""
 
@@ -68,8 +133,8 @@ class KernelPcaJob:
     ) -> tuple[Any, Arrays]:
         if down.phase == "count":
             here = RowsOffered.of(points, self._seen.after(down))
-            return here, counted(here, points.may_share)
-        return given(memory, down, points.may_share, node)
+            return here, _counted(here, points.may_share)
+        return _given(memory, down, points.may_share, node)
 
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         return len(up["points"]) if down.phase.startswith("points") else 0
@@ -197,12 +262,66 @@ class KernelPcaJob:
 
     def check_down(self, down: PhaseDown) -> None:
         """Refuse other phases, and arrays of another shape; remember what they hold."""
-        check_down(self._seen, down)
-        self._seen = self._seen.after(down)
+        seen, of, width = self._seen, self._of, self._seen.width
+        phase, arrays, t = down.phase, down.arrays, of.sketch
+        if phase not in PHASES and not seen.has(phase):
+            raise PeerError(f"kpca has no phase {phase[:40]!r}")
+        by_leverage = of.sample == "leverage"
+        shapes: Shapes = seen.shapes_down(phase) if stage_of(phase) else {}
+        if phase == "factor" or (phase == "keys-1" and not by_leverage):
+            shapes |= {"gamma": (1,)}
+        if phase == "keys-1" and by_leverage:
+            shapes |= {"triangle": (t * (t + 1) // 2,)}
+        if phase == "project":
+            shapes |= {"points": (None, width), "size": (1,)}
+        if phase == "measure":
+            shapes |= {"axes": (None, None), "variances": (None,)}
+            shapes |= {"mean": (None,)} if of.center else {}
+            if of.readings:
+                shapes |= {"readings_axes": (width, None), "readings_mean": (width,)}
+        expect(arrays, shapes, single=("points",))
+        seen.check_down(arrays)
+        if phase == "measure":
+            m, r = arrays["axes"].shape
+            fits = arrays["variances"].shape == (r,) and (
+                "mean" not in arrays or len(arrays["mean"]) == m
+            )
+            if not fits:
+                raise PeerError(f"a variance each for {r} directions of {m}", kind="shape")
+            if not (arrays["variances"] > 0).all():
+                raise PeerError("variances are positive", kind="range")
+        self._seen = seen.after(down)
 
     def check_up(self, down: PhaseDown, up: Arrays, clients: int = MOST_MEMBERS) -> None:
         """Refuse arrays that no child of this version sends in the phase, of rows that it has."""
-        check_up(self._seen, down, up, clients)
+        seen, of, width = self._seen, self._of, self._seen.width
+        phase, t, rows = down.phase, of.sketch, MOST_HELD * clients
+        if phase == "count":
+            open_: Shapes = {"sums": (width,), "squares": (1,)} if of.kernel.gamma is None else {}
+            expect(up, open_ | {"counts": (4,)})
+            counts = up["counts"]
+            check_counts(counts[:2], rows)
+            check_counts(counts[2:], 2 * clients)
+            if open_:
+                check_at_most("sums", up["sums"], counts[0] * LARGEST_READING)
+                check_at_most("squares", up["squares"], counts[0] * width * LARGEST_READING**2)
+                if up["squares"][0] * counts[0] * (1.0 + OFF) < float(up["sums"] @ up["sums"]):
+                    raise PeerError("squares are no less than those of the mean", kind="range")
+        elif phase == "factor":
+            expect(up, {"triangle": (t * (t + 1) // 2,)})
+        elif stage_of(phase):
+            seen.check_up(down, up, clients)
+        elif phase == "measure":
+            remainder.check_sketches(up, remainder.names_of(readings=of.readings), rows)
+        else:
+            if of.readings:
+                _check_readings(of, width, up, rows)
+                up = dis_lr.without_readings(up)
+            square = LARGEST_NUMBER
+            if seen.phase and seen.kernel.gamma is not None:
+                farthest = np.full((1, width), LARGEST_READING)
+                square = min(square, float(own_squares(farthest, seen.kernel)[0]))
+            _check_projected(of, int(down.arrays["size"][0]), up, rows, square)
 
 
 class NystromJob(KernelPcaJob):
@@ -213,3 +332,119 @@ class NystromJob(KernelPcaJob):
     def __init__(self, settings: Settings, width: int) -> None:
         check_known(settings, (each.name for each in self.listed))
         super().__init__({**settings, "sample": "uniform", "merge": "exact"}, width)
+
+
+def _counted(here: RowsOffered[Seen], may_share: int) -> Arrays:
+    """Return how many rows there are, and sums that settle gamma if that is open."""
+    rows = here.rows
+    shares = len(rows) > 0 and may_share > 0
+    up = {"counts": np.array([len(rows), len(here.held_out), 1.0, shares], dtype=np.float64)}
+    if here.known.kernel.gamma is None:
+        square = np.array([float(np.vdot(rows, rows))])
+        up |= {"sums": rows.sum(axis=0), "squares": square}
+    return up
+
+
+def _given(
+    here: RowsOffered[Seen], down: PhaseDown, may_share: int, node: str
+) -> tuple[RowsOffered[Seen], Arrays]:
+    """Return the memory for later rounds, and what a round asks for."""
+    if stage_of(down.phase):
+        return here.gives(down, may_share, node)
+    seen = here.known.after(down)
+    here = here._replace(known=seen)
+    if down.phase == "factor":
+        return here, _factor(seen, here.rows, node)
+    if down.phase == "project":
+        return here, {**_projections(seen, here.rows, node), **_own_readings(seen.of, here.rows)}
+    arrays = down.arrays
+    axes, variances = arrays["axes"], arrays["variances"]
+    mean = arrays["mean"] if "mean" in arrays else np.zeros(len(axes))
+    found = remainder.statistics(here.held_out, seen.map, axes, mean, variances)
+    if seen.of.readings:
+        of_readings = arrays["readings_axes"], arrays["readings_mean"]
+        found[remainder.READINGS] = dis_lr.residuals_of(here.held_out, *of_readings)
+    return here, remainder.sketches_up(found)
+
+
+def _factor(seen: Seen, rows: Array, node: str) -> Arrays:
+    """Return the triangle of the embedded rows: of sums of them, as in the paper, or of all."""
+    of, embedded = seen.of, seen.embedded(rows)
+    if of.merge == "sketch":
+        seed = key(of.seed, node, "leverage")
+        embedded = leverage.summed(embedded, of.columns, seed=seed)
+    return {"triangle": leverage.packed(leverage.triangle_of([embedded], of.sketch))}
+
+
+def _own_readings(of: KpcaSettings, rows: Array) -> Arrays:
+    """Return the rows' own directions, if they are asked for."""
+    if not of.readings:
+        return {}
+    return dis_lr.readings_up(rows, dis_lr.rank_of(of.components, rows.shape[1]))
+
+
+def _projections(seen: Seen, rows: Array, node: str) -> Arrays:
+    """Return the directions of the rows in the points' span."""
+    of, at = seen.of, dis_lr.Coordinates.of(rows, seen.map)
+    if of.merge == "ranks":
+        return dis_lr.ranks_up(at, 2 * of.components, center=of.center)
+    if of.merge == "exact":
+        return dis_lr.exact_up(at)
+    seed = key(of.seed, node, "projection")
+    return dis_lr.sketch_up(at, of.columns, center=of.center, seed=seed)
+
+
+def _check_readings(of: KpcaSettings, width: int, up: Arrays, rows: int) -> None:
+    if not set(dis_lr.NAMES.values()) <= set(up):
+        raise PeerError("the readings' directions are missing", kind="shape")
+    factor = dis_lr.factor_of(up)
+    expect(factor, {"factor": (None, width), "mean": (width,), "sums": (4,)})
+    _check_factor(factor["factor"], 2 * dis_lr.rank_of(of.components, width))
+    _check_of_rows(factor, rows, width * LARGEST_READING**2)
+
+
+def _check_projected(of: KpcaSettings, m: int, up: Arrays, rows: int, square: float) -> None:
+    """Refuse other factors, sketches and scatters of coordinates (n, m)."""
+    mean: Shapes = {"mean": (m,)} if of.center or of.merge == "exact" else {}
+    if of.merge == "exact":
+        expect(up, mean | {"scatter": (m * (m + 1) // 2,), "sums": (2,)})
+    elif of.merge == "sketch":
+        width = m + of.center
+        expect(up, mean | {"triangle": (width * (width + 1) // 2,), "sums": (3,)})
+    else:
+        expect(up, mean | {"factor": (None, m), "sums": (4,)})
+        _check_factor(up["factor"], 2 * of.components)
+    _check_of_rows(up, rows, square)
+
+
+def _check_of_rows(up: Arrays, rows: int, square: float) -> None:
+    """Refuse what `rows` rows, of squared length `square` each, cannot sum to; sums may merge."""
+    if (up["sums"] < 0).any():
+        raise PeerError("counts and energies are not negative", kind="range")
+    check_counts(up["sums"][:1], rows)
+    n, *energies = up["sums"].tolist()
+    mean = float(np.square(up["mean"]).sum()) if "mean" in up else 0.0
+    whole = sum(energies[:2])
+    if "triangle" in up:  # sums of rows, signed, and of ones; their mean is a sum as well
+        check_at_most("means", mean, n * energies[0])
+        check_at_most("triangles", up["triangle"], n * max(1.0, np.sqrt(square)))
+    else:
+        whole += n * mean
+    if "factor" in up:
+        check_at_most("energies", np.square(up["factor"]).sum(), energies[0])
+        check_at_most("energies", up["sums"][3:], energies[0])
+    elif "scatter" in up:
+        trace = float(np.trace(leverage.unpacked(up["scatter"], len(up["mean"]))))
+        check_at_most("scatters", up["scatter"], trace)
+        whole += trace
+    check_at_most("energies", whole, n * square)
+
+
+def _check_factor(factor: Array, most: int) -> None:
+    """Refuse a factor whose rows are zero, or at no right angles."""
+    sigma = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    if len(factor) > most or not (sigma > 0).all():
+        raise PeerError(f"a factor has at most {most} rows, none of them zero", kind="range")
+    unit = factor / sigma[:, None]
+    if (np.abs(unit @ unit.T - np.eye(len(unit))) > OFF).any():
+        raise PeerError("the rows of a factor are at right angles", kind="range")
