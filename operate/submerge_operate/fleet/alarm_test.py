@@ -63,8 +63,8 @@ def command(config: Path, as_json: bool) -> None:
         sys.exit(1)
 
 
-class _Sender(NamedTuple):
-    """Who sends, and where."""
+class _Trial(NamedTuple):
+    """Who sends a test, and where."""
 
     node: str
     group: str
@@ -76,23 +76,23 @@ class _Sender(NamedTuple):
 
 def sent(path: Path) -> Iterator[Finding]:
     """Send a test alarm; yield what came of it at each destination."""
-    sender = _sender(path)
-    at, node = time.time(), f"test-of-{sender.node}"
+    trial = _trial(path)
+    at, node = time.time(), f"test-of-{trial.node}"
     channel = "this-is-a-test"
     alarm = Alarm(
         *(node, int(at * 1000), at, at, at, 1.0, "distance", ((channel, 1.0),), 0),
         first=((channel, 1.0),),
         deviations=(Deviation(channel, 2.0, 1.0),),
     )
-    found = list(_to_sinks(sender, alarm))
-    if sender.broker is not None:
-        found.append(_to_broker(sender, sender.broker, alarm))
+    found = list(_to_sinks(trial, alarm))
+    if trial.broker is not None:
+        found.append(_to_broker(trial, trial.broker, alarm))
     if not found:
         raise UsageError(NONE.format(path=path))
     yield from found
 
 
-def _sender(path: Path) -> _Sender:
+def _trial(path: Path) -> _Trial:
     from submerge_operate.root_config import box_config, root_config
 
     program = program_of(path)
@@ -100,23 +100,23 @@ def _sender(path: Path) -> _Sender:
         from submerge_aggregator.notify.notifier import urls_of
 
         root = root_config(path)
-        return _Sender(root.node, next(iter(root.groups)), root.alarms, urls=urls_of(root))
+        return _Trial(root.node, next(iter(root.groups)), root.alarms, urls=urls_of(root))
     if program == "up":
         client = box_config(path).client
     else:
         from submerge_client.config.client_config import load
 
         client = load(path, os.environ)
-    return _Sender(client.node, client.group, client.alarms, client.alarms_link, client.kit)
+    return _Trial(client.node, client.group, client.alarms, client.alarms_link, client.kit)
 
 
-def _to_sinks(sender: _Sender, alarm: Alarm) -> Iterator[Finding]:
+def _to_sinks(trial: _Trial, alarm: Alarm) -> Iterator[Finding]:
     """Have the sinks themselves deliver it, with a journal of their own."""
     from submerge_client.alarms.factory import journal_of, line_sinks, names_of
     from submerge_client.alarms.journal import Delivered
     from submerge_client.config.alarms import origin
 
-    alarms, group, urls = sender.alarms, sender.group, sender.urls
+    alarms, group, urls = trial.alarms, trial.group, trial.urls
     wheres = [] if alarms.ndjson is None else [alarms.ndjson]
     wheres += [f"{hook.shape} at {origin(hook.url)}" for hook in alarms.webhook]
     wheres += [str(kind.__struct_config__.tag) for kind in alarms.sinks]
@@ -180,7 +180,7 @@ def _waiting(journal: Journal, names: Collection[str], alarm: Alarm) -> set[str]
     return {name for name, each in found.items() if each is None or alarm.name not in each.over}
 
 
-def _to_broker(sender: _Sender, link: UplinkConfig, alarm: Alarm) -> Finding:
+def _to_broker(trial: _Trial, link: UplinkConfig, alarm: Alarm) -> Finding:
     """Publish it as the state of a node of its own, which the broker does not keep."""
     import msgspec
 
@@ -191,8 +191,8 @@ def _to_broker(sender: _Sender, link: UplinkConfig, alarm: Alarm) -> Finding:
 
     heard: SimpleQueue[str] = SimpleQueue()
     line = BrokerConnection(
-        broker_of(link, sender.kit),
-        name=f"submerge:{link.fleet}:test:{sender.node}",
+        broker_of(link, trial.kit),
+        name=f"submerge:{link.fleet}:test:{trial.node}",
         topics=(),
         will=None,
         opened=lambda: heard.put(""),
@@ -206,7 +206,7 @@ def _to_broker(sender: _Sender, link: UplinkConfig, alarm: Alarm) -> Finding:
         why = f"no answer in {PATIENCE_S:g} s"
     topic = topics.alarm(link.fleet, alarm.node)
     for i, each in enumerate((replace(alarm, ended=0.0), alarm)):
-        data = msgspec.json.encode(state(alarm.node, sender.group, (each,)))
+        data = msgspec.json.encode(state(alarm.node, trial.group, (each,)))
         line.put(i, Publication(topic, data, retain=False))
     line.close()  # it sends what waits
     while not (why or heard.empty()):
