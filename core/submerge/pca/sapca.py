@@ -277,6 +277,13 @@ class SAPCA:
         shown = self.shown
         return np.asarray((self._checked(X) - shown.mean) @ shown.basis)
 
+    def partial_project(self, X: npt.ArrayLike) -> Array:
+        """Learn rows X (n, dim), and return their projections (n, rank) on the directions then.
+
+        Algorithm 3's projected data: a row is projected once, as it comes.
+        """
+        return self.partial_fit(X).transform(X)
+
     def inverse_transform(self, Z: npt.ArrayLike) -> Array:
         """Return the points (n, dim) that projections Z (n, rank) stand for."""
         shown = self.shown

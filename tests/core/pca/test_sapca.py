@@ -219,6 +219,23 @@ def test_transform_and_back_is_the_projection():
     np.testing.assert_allclose(distance, engine.score_samples(X), atol=1e-12)
 
 
+@pytest.mark.parametrize("block", [1, 7, 30])
+def test_rows_are_projected_as_they_come(block):
+    """On the directions of all rows so far, theirs too; each is learnt once."""
+    X = rows_of("decaying", 210, 30, seed=1)
+    engine = SAPCA(6, oversample=0, block_size=block, exact="never", center=False)
+
+    for first in range(0, 210, block):
+        Z = engine.partial_project(X[first : first + block])
+        basis, _ = oracle.spca(X[: first + block], rank=6, block=block)
+        np.testing.assert_allclose(
+            Z @ Z.T,
+            X[first : first + block] @ basis @ basis.T @ X[first : first + block].T,
+            atol=1e-8,
+        )
+    assert engine.subspace.weight == 210
+
+
 @pytest.mark.parametrize("where", [0, 73, 199])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
 def test_a_bad_row_is_named_and_nothing_of_its_call_is_learnt(where, value):
