@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from submerge.protocol.summaries import Method
 from support.axe import violations
 from support.guarded import Guarded
-from support.paged_fleet import AT, PagedFleet
+from support.paged_fleet import AT, OPEN, SCHEMA, PagedFleet, rows_of
 from support.views import VIEWS, opened
 
 pytestmark = pytest.mark.slow
@@ -59,3 +60,17 @@ def test_every_view_has_one_title_and_says_where_one_is(shown, view):
     here = {"node": "Fleet", "tree": "Fleet", "login": None, "unknown": None}
     expected = here.get(view, view.capitalize())
     assert ([] if expected is None else [expected]) == marked
+
+
+def test_a_node_says_how_it_learns_and_by_what_it_is_judged(fleet, visit):
+    """With its own words of the algorithm; what an earlier version does not say is left out."""
+    page = opened(visit().page(), fleet.origin, "node")
+    assert not page.locator("dt:has-text('Judged by')").count()
+
+    own = Method("SAPCA, alpha 0.01, beta 0.1", 7, 0.75, 1.5)
+    fleet.house.hears(OPEN, rows_of(1), schema=SCHEMA, method=own)
+    page.reload()
+
+    page.wait_for_selector("dd:has-text('its own rows to 75 %, and the fleet')")
+    page.wait_for_selector("dd:has-text('by 1.5 nats a row; 0 is a machine like it')")
+    page.wait_for_selector("dd:has-text('SAPCA, alpha 0.01, beta 0.1, 7 directions')")

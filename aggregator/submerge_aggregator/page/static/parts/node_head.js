@@ -32,15 +32,14 @@ export function nodeHead(host, where, view, row, at) {
   const last = view.rows[0];
   const all = [...view.rows, ...view.sealed];
   const sum = (what) => count(all.reduce((total, each) => total + each[what], 0));
-  const state = row.state;
   refill(
     host,
     make(
       "p",
       {},
-      make("span", { class: `badge ${state}` }, state),
+      make("span", { class: `badge ${row.state}` }, row.state),
       " ",
-      STATES[state] ?? "",
+      STATES[row.state] ?? "",
       ...(row.note ? [" ", named(row.note, 400), "."] : []),
     ),
     facts([
@@ -52,6 +51,9 @@ export function nodeHead(host, where, view, row, at) {
       ["Withheld", `${sum("withheld")}: seen and not learnt, as rows of an alarm`],
       ["Lost", `${sum("lost")}: known to be missing`],
       ["Model in use", last?.model_version ? moment(last.model_version / 1000) : ""],
+      ["Judged by", last?.own_share ? `its own rows to ${Math.round(100 * last.own_share)} %, and the fleet's` : ""],
+      ["Unlike the fleet", last?.unlike ? `by ${last.unlike.toPrecision(2)} nats a row; 0 is a machine like it` : ""],
+      ["Learns by", last && last.algorithm + (last.rank ? `, ${last.rank} directions` : "")],
       ["Software", last ? named(last.software) : ""],
       ["Certificate", certificate(last, at)],
       ["Wanted", view.wanted && `to ${view.wanted}: it has not confirmed that yet`],
@@ -67,23 +69,21 @@ export function incarnations(host, view) {
     make("code", {}, each.incarnation),
     moment(each.created_s),
     each.final ? "ended" : `heard ${ago(each.silent_s)} ago`,
-    each.learnt,
-    each.withheld,
-    each.lost,
-    each.schema === "current" ? "" : "of an old schema: in no model",
+    ...counted(each),
   ]);
   const sealed = (view?.sealed ?? []).map((each) => [
     "earlier ones, together",
     `until ${moment(each.as_of_s)}`,
     "ended",
-    each.learnt,
-    each.withheld,
-    each.lost,
-    each.schema === "current" ? "" : "of an old schema: in no model",
+    ...counted(each),
   ]);
   const headings = ["Incarnation", "Began", "State", "Learnt", "Withheld", "Lost", "Schema"];
   const all = [...rows, ...sealed];
   refill(host, all.length ? table("Incarnations of the node", headings, all) : nothing("It has no rows."));
+}
+
+function counted({ learnt, withheld, lost, schema }) {
+  return [learnt, withheld, lost, schema === "current" ? "" : "of an old schema: in no model"];
 }
 
 function above({ group, path }) {
