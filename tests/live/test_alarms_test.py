@@ -88,7 +88,7 @@ def sent(tmp_path: Path, monkeypatch, capsys):
 
 
 def test_each_destination_gets_a_start_and_an_end(sent, server, mosquitto: Mosquitto, tmp_path):
-    """A file, a server, a broker; and one that nobody serves, with the reason."""
+    """A file, a server and a broker take it; for an address where nobody listens it says why."""
     port, closed, broker = server.server_port, free_port(), mosquitto.port
 
     status, said = sent(CLIENT, port=port, closed=closed, broker=broker, mqtt="mqtt = true")
@@ -106,6 +106,15 @@ def test_each_destination_gets_a_start_and_an_end(sent, server, mosquitto: Mosqu
             (each["node"], *each["top"]) for each in events
         }
     assert not [*tmp_path.glob("pump-1.state*")]  # the program's own journal is as it was
+
+
+def test_what_goes_to_standard_output_is_no_part_of_the_answer(sent, server):
+    """That is one JSON object."""
+    text = CLIENT.replace("{folder}/alarms.lines", "-")
+
+    _, said = sent(text, port=server.server_port, closed=free_port(), broker=1, mqtt="")
+
+    assert "ok" == said["standard output took it"]
 
 
 def test_a_broker_that_is_away_is_named(sent, server):

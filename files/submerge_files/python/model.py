@@ -19,11 +19,13 @@ import numpy as np
 from submerge import UsageError
 from submerge.condition import states_in
 from submerge_files.python.alarm import AlarmSpan
-from submerge_files.python.sources import arguments_named, named, source_of
+from submerge_files.python.sources import Source, arguments_named, named, source_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from submerge_files.console.curves import Curves
+    from submerge_files.detect.run import Detected
     from submerge_files.model_file import SavedModel
 
 
@@ -234,16 +236,8 @@ class HistoryModel:
         UserWarning
             If the rows are at another level than those that were learnt.
         """
-        from submerge_files.detect.run import detect
-
-        level = self.judge.level_of(machine)
-        with arguments_named():
-            source, condition = self.judge.source(rows, time, names, machine, when)
-            request = self.judge.request(level, condition, at_most)
-            alarms = self.judge.spans(detect(source, request), source)
-        if level is not None:
-            level.warn(stacklevel=2)
-        return alarms
+        asked = {"time": time, "names": names, "when": when, "machine": machine}
+        return self.judge.spans(*self._detected(rows, at_most, None, **asked))
 
     def plot(
         self,
@@ -263,16 +257,32 @@ class HistoryModel:
         -------
         matplotlib.figure.Figure
             A notebook shows it; `savefig` writes it.
+
+        Warns
+        -----
+        UserWarning
+            If the rows are at another level than those that were learnt.
         """
         from submerge_files.console.curves import Curves
         from submerge_files.detect.plot import draw
+
+        asked = {"time": time, "names": names, "when": when, "machine": machine}
+        curves = Curves()
+        return draw(curves, self._detected(rows, at_most, curves, **asked)[0])
+
+    def _detected(
+        self, rows: Any, at_most: str, curves: Curves | None, **asked: Any
+    ) -> tuple[Detected, Source]:
+        """Judge rows for a public method; return what came of them, and where they are from."""
         from submerge_files.detect.run import detect
 
-        curves = Curves()
+        level = self.judge.level_of(asked["machine"])
         with arguments_named():
-            source, condition = self.judge.source(rows, time, names, machine, when)
-            request = self.judge.request(None, condition, at_most)
-            return draw(curves, detect(source, request, curves))
+            source, condition = self.judge.source(rows, **asked)
+            detected = detect(source, self.judge.request(level, condition, at_most), curves)
+        if level is not None:
+            level.warn(stacklevel=3)
+        return detected, source
 
     def explain(
         self,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import click
 
 from submerge.errors import UsageError
-from submerge.protocol.alarm_status import Alarm, Deviation
+from submerge.protocol.alarm_status import Alarm
 from submerge_client.logs import log
 from submerge_files.console.options import config_option, json_option
 from submerge_operate.doctor.command import program_of
@@ -31,11 +31,6 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 20.0
 """For all destinations together: one that hangs has its own, which is shorter."""
-
-NONE = (
-    "{path} names no destination of alarms: expected [[alarms.webhook]], ndjson, mqtt or"
-    " [alarms.apprise] (docs/alarm-messages.md)"
-)
 
 
 @click.command(epilog="Example: submerge alarms test --config client.toml")
@@ -52,13 +47,11 @@ def command(config: Path, as_json: bool) -> None:
 
     Exit status: 0 if each took both, 1 if one did not, 2 for a bad configuration.
     """
-    findings: list[Finding] = []
-    for finding in sent(config):
-        findings.append(finding)
-        if not as_json:
-            click.echo(text_of(finding))
+    findings = sent(config)
     if as_json:
         click.echo(json.dumps({"findings": [finding._asdict() for finding in findings]}))
+    else:
+        click.echo("\n".join(map(text_of, findings)))
     if any(finding.state == "fails" for finding in findings):
         sys.exit(1)
 
@@ -74,22 +67,20 @@ class _Trial(NamedTuple):
     urls: tuple[SecretUrl, ...] = ()
 
 
-def sent(path: Path) -> Iterator[Finding]:
-    """Send a test alarm; yield what came of it at each destination."""
+def sent(path: Path) -> list[Finding]:
+    """Send a test alarm; return what came of it at each destination."""
     trial = _trial(path)
-    at, node = time.time(), f"test-of-{trial.node}"
-    channel = "this-is-a-test"
-    alarm = Alarm(
-        *(node, int(at * 1000), at, at, at, 1.0, "distance", ((channel, 1.0),), 0),
-        first=((channel, 1.0),),
-        deviations=(Deviation(channel, 2.0, 1.0),),
-    )
+    at, node, top = time.time(), f"test-of-{trial.node}", (("this-is-a-test", 1.0),)
+    alarm = Alarm(node, int(at * 1000), at, at, at, 1.0, "distance", top, 0, first=top)
     found = list(_to_sinks(trial, alarm))
     if trial.broker is not None:
         found.append(_to_broker(trial, trial.broker, alarm))
     if not found:
-        raise UsageError(NONE.format(path=path))
-    yield from found
+        raise UsageError(
+            f"{path} names no destination of alarms: expected [[alarms.webhook]], ndjson, mqtt or"
+            " [alarms.apprise] (docs/alarm-messages.md)"
+        )
+    return found
 
 
 def _trial(path: Path) -> _Trial:
@@ -112,12 +103,13 @@ def _trial(path: Path) -> _Trial:
 
 def _to_sinks(trial: _Trial, alarm: Alarm) -> Iterator[Finding]:
     """Have the sinks themselves deliver it, with a journal of their own."""
-    from submerge_client.alarms.factory import journal_of, line_sinks, names_of
+    from submerge_client.alarms.factory import STREAM, journal_of, line_sinks, names_of
     from submerge_client.alarms.journal import Delivered
     from submerge_client.config.alarms import origin
 
     alarms, group, urls = trial.alarms, trial.group, trial.urls
-    wheres = [] if alarms.ndjson is None else [alarms.ndjson]
+    stream = "standard output" if alarms.ndjson == STREAM else alarms.ndjson
+    wheres = [] if stream is None else [stream]
     wheres += [f"{hook.shape} at {origin(hook.url)}" for hook in alarms.webhook]
     wheres += [str(kind.__struct_config__.tag) for kind in alarms.sinks]
     names = dict(zip(names_of(alarms, group), wheres, strict=True))
@@ -131,7 +123,8 @@ def _to_sinks(trial: _Trial, alarm: Alarm) -> Iterator[Finding]:
             return
         for name in names:
             journal.note(name, Delivered())
-        sinks = line_sinks(alarms, group, journal, sys.stdout.buffer)
+        # What the command says is on standard output.
+        sinks = line_sinks(alarms, group, journal, sys.stderr.buffer)
         sinks += apprise_sinks(urls, group, journal) if urls else []
         with _Complaints() as complaints:
             for sink in sinks:

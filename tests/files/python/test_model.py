@@ -173,6 +173,10 @@ def test_another_level_is_a_warning(model: submerge.Model):
     with pytest.warns(UserWarning, match="another level") as caught:
         model.detect(rows)
     assert __file__ == caught[0].filename
+    pytest.importorskip("matplotlib")
+    with pytest.warns(UserWarning, match="another level") as caught:
+        model.plot(rows)
+    assert __file__ == caught[0].filename
 
     rows = readings(200, 3)
     rows[:90, 1] += 12
