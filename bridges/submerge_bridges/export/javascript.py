@@ -87,6 +87,7 @@ def _model(recipe: Recipe) -> dict[str, Any]:
         "endsAfter": alarm.ends_after,
         "weight": alarm.weight,
         "kept": 1 - alarm.weight,
+        "averages": alarm.averages,
         "held": alarm.held if alarm.averages else None,
         "provisionalRows": alarm.provisional_rows,
         "atMost": alarm.at_most,

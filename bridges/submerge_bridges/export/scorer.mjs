@@ -121,7 +121,7 @@ function statisticsOf(scores, before) {
   const statistics = {};
   const after = { recent: {}, average: before.average };
   for (const kind of Object.keys(MODEL.limits)) {
-    if (kind === "ewma") {
+    if (MODEL.averages.includes(kind)) {
       const held = Math.min(before.average, MODEL.held);
       after.average = MODEL.weight * scores.distance + MODEL.kept * held;
       statistics[kind] = after.average;
