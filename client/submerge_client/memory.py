@@ -85,8 +85,8 @@ def limit(*, arenas: int) -> None:
         return
     for variable, setting, value in (
         ("MALLOC_ARENA_MAX", M_ARENA_MAX, arenas),
-        ("MALLOC_MMAP_THRESHOLD_", M_MMAP_THRESHOLD, 65_536),
-        ("MALLOC_TRIM_THRESHOLD_", M_TRIM_THRESHOLD, 131_072),
+        ("MALLOC_MMAP_THRESHOLD_", M_MMAP_THRESHOLD, 1 << 20),
+        ("MALLOC_TRIM_THRESHOLD_", M_TRIM_THRESHOLD, 4 << 20),
     ):
         if variable not in os.environ:
             mallopt(setting, value)

@@ -198,7 +198,9 @@ class GappedRows(NamedTuple):
 
     def filled(self, known: Estimate) -> WholeScatter:
         """Return the scatter of all rows, with gaps filled by what is known."""
-        return merge_whole(*_filled(self.without_rare(known).sums, known, self.center))
+        rare = self._replace(sums={}).without_rare(known).sums  # all at once: one inverse
+        found = _filled(self.sums, known, self.center) + _filled(rare, known, self.center)
+        return merge_whole(*found)
 
 
 def known_by(model: Subspace) -> Estimate:
@@ -212,6 +214,18 @@ def known_by(model: Subspace) -> Estimate:
     else:
         np.fill_diagonal(C, np.maximum(held, model.channel_energies / model.weight))
     return Estimate(model.mean, np.asarray(C), np.ones(model.dim, dtype=bool))
+
+
+def rounds_to_look(group: GappedRows) -> int:
+    """Return how many rounds a look needs: none where rows without gaps outweigh all others."""
+    sums, rare, *_ = group
+    none = sums.get(complete_rows(rare.values.shape[1]))
+    rest = sum(part.weight for part in sums.values()) + float(rare.weights.sum())
+    if none is None or none.weight <= max(2 * none.dim, rest / 2):
+        return rounds_for(group, LOOK)
+    far = FAR * none.scatter.diagonal() / none.weight
+    away = np.where(rare.mask, 0.0, rare.values - none.mean) ** 2
+    return 0 if (away <= far).all() else rounds_for(group, LOOK)
 
 
 def rounds_for(group: GappedRows, products: float) -> int:
@@ -243,9 +257,9 @@ def estimate(
 
     Groups have means of their own and one covariance; `prior` is for channels that never came. A
     round costs O(dim^3) for each sum, and O(n dim^2 + sum m_i^3) for n rare rows, m_i gaps in row
-    i. Sums begin at what rows without gaps say, where these are more than 4 dim. Rare rows begin at
+    i. Sums begin at what rows without gaps say, where these are more than 2 dim. Rare rows begin at
     each channel's own mean and variance: where readings reach a range that was never seen, what was
-    learnt before is wrong by any factor.
+    learnt before is wrong by any factor. With no rounds all gaps are filled once, by `_start`.
     """
     seen = _Seen.of(groups)
     known, dim, came = _start(groups, seen), len(seen.weights), seen.weights > 0
@@ -254,7 +268,8 @@ def estimate(
     whole = []
     for group, each, mean in zip(groups, known, own.means, strict=True):
         first = Estimate(np.where(own.weights > 0, mean, each.mean), np.diag(spread), came)
-        whole.append(group.without_rare(first).filled(each))
+        ready = group.without_rare(first) if rounds else group
+        whole.append(ready.filled(each))
     alone = np.where(came, np.maximum(2 * dim / np.maximum(seen.weights, 1.0), 1), 1)
     shrink = np.outer(alone**-0.5, alone**-0.5)
     np.fill_diagonal(shrink, 1.0)
@@ -312,7 +327,7 @@ def _start(groups: Sequence[GappedRows], seen: _Seen) -> list[Estimate]:
     none = complete_rows(len(seen.weights))
     whole = [sums[none] for sums, *_ in groups if none in sums and sums[none].weight > 0]
     C = np.diag(seen.variances)
-    if whole and sum(each.weight for each in whole) > 4 * len(C):
+    if whole and sum(each.weight for each in whole) > 2 * len(C):
         pooled = merge_whole(*whole, center="own")
         C = pooled.scatter / pooled.weight
     return [Estimate(mean, C, seen.weights > 0) for mean in seen.means]

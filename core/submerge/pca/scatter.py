@@ -102,7 +102,7 @@ class Scatter:
         """Summarise past and block, if there is one, without changing either."""
         if self.is_expected:
             group = self._sorted(schema, past, blend)
-            rounds = expectation.rounds_for(group, expectation.LOOK)
+            rounds = expectation.rounds_to_look(group)
             return expectation.estimate([group], prior=self.prior, rounds=rounds)[1][0]
         if blend is None:
             return WholeScatter(schema, self.total.copy(), *past)

@@ -219,7 +219,7 @@ def drawn(group: QuantileSketch, own: QuantileSketch, share: float, reach: float
     rarest, often = max(1.001 / (group.n * reach), share / 64), min(0.5, 64 * share)
     if rate(rarest) > share:
         return max(limit(group, rarest, reach), quantile(own, 1 - share))
-    for _ in range(24):
+    for _ in range(12):
         middle = (rarest * often) ** 0.5
         rarest, often = (middle, often) if rate(middle) <= share else (rarest, middle)
     return limit(group, rarest, reach)
@@ -239,21 +239,29 @@ def is_counted(sketch: QuantileSketch, share: float) -> bool:
 
 def _fitted(sketch: QuantileSketch, share: float) -> float:
     """Return the limit from a generalized Pareto tail fitted to the largest block maxima."""
-    n = sketch.n
-    size = min(n // 2, max(LEAST_TAIL, min(MOST_TAIL, int(TAIL * n))))
+    size, floor, highest, shape, scale = _tail(sketch)
+    if not scale:
+        return highest  # all are in one bucket: no more is known
+    rarer = size / sketch.n / share
+    beyond = np.log(rarer) if abs(shape) < 1e-6 else (rarer**shape - 1) / shape
+    # The limit is never below what was measured at this share.
+    return max(floor + scale * float(beyond), quantile(sketch, 1 - share))
+
+
+@lru_cache(maxsize=16)
+def _tail(sketch: QuantileSketch) -> tuple[int, float, float, float, float]:
+    """Return how many maxima a tail has, where it begins, its highest, its shape and its scale."""
+    size = min(sketch.n // 2, max(LEAST_TAIL, min(MOST_TAIL, int(TAIL * sketch.n))))
     excess = _highest(sketch, size + 1)
-    floor, excess = float(excess[0]), excess[1:] - excess[0]
+    floor, highest, excess = float(excess[0]), float(excess[-1]), excess[1:] - excess[0]
     # Each excess is weighted by the probability of a smaller one (Hosking and Wallis, eq. 4, 5).
     seen = (np.arange(1, size + 1) - 0.35) / size
     mean, low = float(excess.mean()), float(((1 - seen) * excess).mean())
     if mean <= 0 or mean <= 2 * low:
-        return floor + float(excess[-1])  # all are in one bucket: no more is known
+        return size, floor, highest, 0.0, 0.0
     shape = float(np.clip(2 - mean / (mean - 2 * low), *SHAPES))
-    scale = mean * (1 - shape)  # the tail's mean is right, whatever the clipped shape
-    rarer = size / n / share
-    beyond = np.log(rarer) if abs(shape) < 1e-6 else (rarer**shape - 1) / shape
-    # The limit is never below what was measured at this share.
-    return max(floor + scale * float(beyond), quantile(sketch, 1 - share))
+    # The tail's mean is right, whatever the clipped shape.
+    return size, floor, highest, shape, mean * (1 - shape)
 
 
 def _highest(sketch: QuantileSketch, size: int) -> Array:

@@ -6,6 +6,7 @@ as JSON on standard error.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -230,10 +231,10 @@ class DemoFleet:
         return [node.stints[-1] for node in self.of("client")]
 
     @property
-    def model_age_s(self) -> float:
-        """Age of the oldest model that a client scores with."""
+    def oldest_model_at(self) -> float:
+        """When the oldest model was made that a client scores with: wall time, inf without one."""
         known = [node.model for node in self.of("client") if node.stints[-1].has_scored]
-        return max((time.time() - version / 1000 for version in known), default=0.0)
+        return min((version / 1000 for version in known), default=math.inf)
 
     @property
     def rows_behind(self) -> int:

@@ -6,6 +6,7 @@ their pipes while they run, and what the root's store counts at the end.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -197,6 +198,7 @@ class Demo:
         self.evaluated = 0
         self._gaps = 0
         self._scored, self._scored_at = -1, 0.0
+        self._dealt = deque[tuple[float, int]]()  # snapshots, by wall time
 
     def run(self, show: Callable[[], None]) -> DemoOutcome:
         """Run the whole demo; `show` is called now and then to redraw."""
@@ -267,8 +269,12 @@ class Demo:
     def _is_late(self) -> bool:
         """Return whether the fleet lags too far behind what it is fed."""
         behind = self.fleet.rows_behind * self.settings.clients / DAY
-        age = self.fleet.model_age_s * self.settings.days / self.settings.seconds
-        return max(behind, age) > LATE_DAYS
+        now, made = time.time(), self.fleet.oldest_model_at
+        self._dealt.append((now, self.dealer.dealt))
+        while len(self._dealt) > 1 and self._dealt[1][0] <= made:
+            self._dealt.popleft()
+        unlearnt = self.dealer.dealt - self._dealt[0][1] if made < now else 0
+        return max(behind, unlearnt / DAY) > LATE_DAYS
 
     def _missed(self) -> frozenset[str]:
         """Return nodes whose acknowledgement the run waits for."""

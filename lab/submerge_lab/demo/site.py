@@ -33,7 +33,7 @@ LOOPBACK = "127.0.0.1"
 FIRST_ROWS = 128
 """Rows in the first model, about: each client reports once it has its part of them."""
 
-REPORT_EVERY_S = 0.4
+REPORT_EVERY_S = 1.0
 """Of clients, as a rule. Aggregators report a little faster, so that little waits there."""
 
 AT_MOST = "1 false per week"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -151,8 +152,9 @@ def fingerprint_of_text(schema: bytes) -> str:
     return hashlib.sha256(schema).hexdigest()
 
 
+@lru_cache(maxsize=4)
 def schema_of(text: bytes) -> Schema | None:
-    """Return the schema of a text; None if the text has an unknown form."""
+    """Return the schema of a text, which each model repeats; None if it has an unknown form."""
     bounds.check_text(text)
     try:
         schema = Schema.parse(text)
