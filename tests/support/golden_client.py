@@ -205,7 +205,8 @@ def of_a_moving_average() -> dict[Any, Any]:
     first, lookout = kept["checkpoint",], kept["lookout",]
     scores, status = first.report.scores, first.report.alarm_status
     maxima = replace(scores.maxima, ewma=parts.fine_sketch(211))
-    alarms = tuple(replace(each, cause="ewma") for each in status.alarms)
+    alarms = tuple(replace(each, cause="ewma") for each in status.alarms[:-1])
+    alarms += (replace(status.alarms[-1], cause="silent"),)
     report = replace(
         first.report,
         scores=scores._replace(maxima=maxima),

@@ -185,6 +185,8 @@ class Ingest:
             model = None
         clock, time = self._clock.read(now.steady)
         self._see(rows, current)
+        if monitor is not None:
+            monitor.hear(rows, time, now)
         block = prepare(
             rows,
             current.schema,

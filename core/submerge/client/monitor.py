@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
-from submerge.client.alarms.detect import detect
+from submerge.client.alarms.detect import detect, hear
 from submerge.client.alarms.detector import (
     AlarmDetector,
     ChannelState,
@@ -179,7 +179,7 @@ class NodeMonitor:
     @property
     def alarms(self) -> tuple[Alarm, ...]:
         """The open one, and those that ended last."""
-        return () if self.detector is None else self.detector.log.alarms
+        return () if self.detector is None else self.detector.log.listed
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -260,6 +260,14 @@ class NodeMonitor:
         """Return rows (n, channels), scaled, with the most likely value in each gap."""
         reference, own = self._reference_for(model)
         return self._scoring_model(reference).filled(rows, own)
+
+    def hear(self, rows: Array, time: RowTime, now: Now) -> None:
+        """Take rows (n, channels) as they come, NaN for gaps: a channel may have fallen silent."""
+        if self.detector is None or not len(rows):
+            return
+        version = 0 if self._heard is None else self._heard.version
+        passed_s = time.seen_s(len(rows))
+        self.detector = hear(self.detector, np.isnan(rows), passed_s, now.wall, version)
 
     def judge(self, block: Block, model: Model, now: Now) -> Judgement:
         """Score the rows of a block, and decide which of them are learnt."""

@@ -27,10 +27,11 @@ STATES: tuple[State, ...] = get_args(State)
 """States of a client: its limits are not known yet; it detects alarms; one is open; an operator has
 paused its learning, and it still detects; its model has expired."""
 
-Cause = Literal[By, "stuck"]
+Cause = Literal[By, "stuck", "silent"]
 CAUSES: dict[Cause, str] = {
     **{kind: each.cause for kind, each in STATISTICS.items()},
     "stuck": "a channel keeps its value while the others move",
+    "silent": "a channel says nothing for longer than ever before",
 }
 """What was over its limit, in words for the person who is woken."""
 
@@ -83,7 +84,7 @@ class Alarm:
 
     number : When it began, in milliseconds of a clock that may be wrong; unique for a node.
     began, peaked, ended : Wall time at the node, seconds; `ended` is 0 while it is open.
-    worst : The highest score, divided by its limit.
+    worst : The highest score, divided by its limit; 0 where no score is.
     cause : Which score that was.
     top : Channels to blame, the largest share first; three at most. Shares are never negative.
     version : Version of the model that raised it.
@@ -310,7 +311,7 @@ class AlarmStatus:
 
 
 MOST_OF_NODE = 1 + REMEMBERED
-"""Alarms that one node has: one is open, and `REMEMBERED` have ended."""
+"""Alarms that one node lists: one by its scores and silent channels are open, others ended."""
 
 
 def most_urgent_first(alarm: Alarm) -> tuple[bool, float, str, int]:

@@ -253,7 +253,8 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
     by_name = {each.channel: each for each in alarm.deviations}
     deviations = [by_name[name] for name in _named(alarm) if name in by_name]
     if not deviations:
-        return ", ".join(map(name_text, _named(alarm)))
+        silent = " silent" if alarm.cause == "silent" else ""
+        return ", ".join(map(name_text, _named(alarm))) + silent
     stuck = "stuck at " if alarm.cause == "stuck" else ""
     return ", ".join(
         f"{name_text(each.channel)} {stuck}{_in_unit(each.value, units.get(each.channel, ''))}"

@@ -440,12 +440,70 @@ def test_a_gap_takes_nothing_from_what_is_odd():
     rows = node.draw(DAY)
     rows[:, 6:] = np.nan
     node.reads(rows)
-    assert () == node.monitor.alarms
+    assert ["silent"] == [alarm.cause for alarm in node.monitor.alarms]
 
     rows = strayed(node.draw(20))
     rows[:, 6:] = np.nan
     node.reads(rows)
-    assert 1 == len(node.monitor.alarms)
+    assert 2 == len(node.monitor.alarms)
+
+
+def silent(node: Node, rows: int, *channels: int) -> list[Alarm]:
+    """Let rows come without these channels; return alarms that are open."""
+    gone = node.draw(rows)
+    gone[:, channels] = np.nan
+    node.reads(gone, block=1)
+    return [alarm for alarm in node.monitor.alarms if alarm.is_open]
+
+
+def test_a_channel_that_dies_is_an_alarm_beside_others():
+    """After an hour; it ends when all its channels speak, and withholds nothing."""
+    node = Node().settled()
+    node.reads(strayed(node.draw(20)))
+    assert ["spe"] == [alarm.cause for alarm in silent(node, 6, 2, 5)]
+
+    alarms = silent(node, 1, 2, 5)
+    died = next(alarm for alarm in alarms if alarm.cause == "silent")
+    assert [("x2", 0.5), ("x5", 0.5)] == list(died.top)
+    assert 60.0 * 70 == died.began - (node.now.wall - 4200.0)
+    node.reads(node.draw(200))
+    assert [] == [alarm for alarm in node.monitor.alarms if alarm.is_open]
+    learnt = node.learnt()
+    assert 1 == len(silent(node, 100, 2))
+    assert learnt + 100 == node.learnt()
+    assert 1 == len(silent(node, 1, 2))
+    assert [] == silent(node, 1)
+
+
+def test_a_silence_is_compared_with_those_before():
+    """Three times the longest: a plug that is off each night is no dead one."""
+    node = Node().settled()
+    assert [] == silent(node, 6, 3) + silent(node, 1)
+    assert [] == silent(node, 18, 3)
+    assert ["silent"] == [alarm.cause for alarm in silent(node, 1, 3)]
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+def test_a_verdict_on_a_silence_and_a_restart(accepts):
+    """Accepted it is over, and does not come again while it lasts; a restart keeps it."""
+    node = Node().settled()
+    [alarm] = silent(node, 7, 3)
+    node.monitor.apply(DesiredState("n", 1, verdicts=((alarm.number, accepts),)), node.now)
+    again = Node(kept=node.intake.kept)
+    again.row, again.model = node.row, node.model
+
+    for each in (node, again):
+        still = silent(each, 20, 3)
+        assert ([] if accepts else [alarm.number]) == [open_.number for open_ in still]
+        assert [] == silent(each, 1)
+
+
+def test_a_channel_that_never_spoke_or_dies_before_a_model():
+    """It is missing, not silent; one that spoke sixty times is told of without a model, too."""
+    node = Node()
+    node.model = None
+    assert [] == silent(node, 100, 1)
+    assert [("x4", 1.0)] == [each for alarm in silent(node, 20, 1, 4) for each in alarm.top]
 
 
 def test_another_schema_begins_anew():

@@ -21,7 +21,8 @@ it; the same detector, block and scores give the same decision.
    limits counts as if it lay at d sqrt(WILD L / s), for SPE (squared prediction error) and T2
    (Hotelling's T-squared) grow as the square of d. The first rows of a fault are learnt before it
    can be detected.
-5. A channel that is stuck is an alarm, whatever the scores are.
+5. A channel that is stuck is an alarm, whatever the scores are; so is one that says nothing for
+   longer than ever before, beside all others: it withholds nothing.
 6. A restart restores the detector: an open alarm is not raised again.
 
 References
@@ -49,6 +50,7 @@ from submerge.client.alarms.detector import (
     AlarmDetector,
     Closeness,
     RecentScores,
+    Silences,
     Situation,
     row_statistics,
     rows_needed,
@@ -97,6 +99,18 @@ def detect(
     if situation.paused:
         held = np.ones(n, dtype=bool)
     return _freeze(detector), Decision(alarmed, held, factors)
+
+
+def hear(
+    detector: AlarmDetector, gaps: Mask, passed_s: float, wall: float, version: int
+) -> AlarmDetector:
+    """Take in which values rows lack, (n, channels); say which channels fell silent, and speak."""
+    log, before = detector.log, detector.silences or Silences.none(gaps.shape[1])
+    silences = before.after(gaps, passed_s / len(gaps))
+    fell_silent = silences.long & ~before.long
+    if fell_silent.any() or any(alarm.is_open for alarm in log.silences):
+        log = log.hear(silences.lasting == 0, fell_silent, wall, version)
+    return replace(detector, log=log, silences=silences)
 
 
 def _watch(

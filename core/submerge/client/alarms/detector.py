@@ -158,6 +158,40 @@ class DetectorState:
         return DetectorState(alarms, raised=self.raised, confirmed=self.confirmed, hours=hours)
 
 
+SILENT_S, TIMES, LEAST_HEARD = 3600.0, 3.0, 60
+"""A channel that was heard so many times is silent after that time, and after so many times its
+longest silence before."""
+
+
+class Silences(NamedTuple):
+    """For how long channels say nothing, seconds, and did at the longest; rows with a value."""
+
+    lasting: Array
+    longest: Array
+    heard: Array
+
+    @classmethod
+    def none(cls, channels: int) -> Silences:
+        """Return the state before the first row."""
+        return cls(np.zeros(channels), np.zeros(channels), np.zeros(channels))
+
+    @property
+    def long(self) -> Mask:
+        """Which channels are silent for longer than ever before, (channels,)."""
+        least = np.maximum(SILENT_S, TIMES * self.longest)
+        return np.asarray((self.heard >= LEAST_HEARD) & (self.lasting > least))
+
+    def after(self, gaps: Mask, each_s: float) -> Silences:
+        """Return it after rows with gaps (n, channels)."""
+        lasting, longest, heard = self
+        if not gaps.any():
+            return Silences(0 * lasting, np.maximum(longest, lasting), heard + len(gaps))
+        for gone in gaps:
+            longest = np.where(gone, longest, np.maximum(longest, lasting))
+            lasting = np.where(gone, lasting + each_s, 0.0)
+        return Silences(lasting, longest, heard + (~gaps).sum(axis=0))
+
+
 class Situation(NamedTuple):
     """What holds for all rows of a block."""
 
@@ -183,6 +217,7 @@ class AlarmDetector:
     held : Statistics that had promised limits: they keep them while half of their maxima are left.
     closeness : How close the rows of the newest minute came to an alarm; at least 1 while a channel
         is stuck.
+    silences : Of the channels, since this process began.
     """
 
     settings: AlarmSettings
@@ -199,6 +234,7 @@ class AlarmDetector:
     group_rows: int = 0
     held: frozenset[By] = frozenset()
     closeness: Closeness = NOT_CLOSE
+    silences: Silences | None = None
 
     @classmethod
     def of(
@@ -216,15 +252,16 @@ class AlarmDetector:
             node,
             names,
             settings.max_withheld_s,
-            kept.alarms,
+            tuple(each for each in kept.alarms if each.cause != "silent"),
             kept.held_s,
             dict(kept.frozen),
             kept.blame if len(kept.blame) == n else np.zeros(n),
             frozenset(kept.excused),
             kept.raised,
             kept.confirmed,
-            PeakRow.kept(next((each for each in kept.alarms[:1] if each.is_open), None), names),
+            silences=tuple(each for each in kept.alarms if each.cause == "silent"),
         )
+        log = replace(log, peak=PeakRow.kept(log.open, names))
         channels = ChannelState.none(n) if channels is None else channels
         hours = WatchedBlocks.of(kept.hours)
         return cls(
@@ -243,7 +280,7 @@ class AlarmDetector:
         """What the next process has to know."""
         log = self.log
         return DetectorState(
-            log.alarms,
+            log.listed,
             log.held_s,
             log.frozen,
             log.blame,
@@ -375,7 +412,7 @@ class AlarmDetector:
 
     def state(self, *, ready: bool, paused: bool, stale: bool) -> State:
         """Return the state of the node; an open alarm goes first."""
-        if self.log.serious is not None:
+        if any(each.is_serious for each in self.log.listed):
             return "alarm"
         if paused:
             return "paused"
@@ -386,8 +423,8 @@ class AlarmDetector:
     def alarm_status(self, state: State, desired: int) -> AlarmStatus:
         return AlarmStatus(
             states=AlarmStatus.at(state),
-            alarms=self.log.alarms,
-            open=int(self.log.serious is not None),
+            alarms=self.log.listed,
+            open=sum(each.is_serious for each in self.log.listed),
             watched_s=self.hours.watched_s,
             allowed=self.hours.allowed,
             raised=self.log.raised,
@@ -402,6 +439,9 @@ class AlarmDetector:
         log = self.log.with_verdict(number, "accepted" if accept else "rejected")
         if log is self.log:
             return self
+        if accept:
+            ended = (each.over(at) if each.number == number else each for each in log.silences)
+            log = replace(log, silences=tuple(ended))
         alarm = self.log.open
         if not accept or alarm is None or alarm.number != number:
             return replace(self, log=log)

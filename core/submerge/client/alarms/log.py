@@ -12,9 +12,19 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.client.alarms.limits import AlarmLimits
+from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
-from submerge.protocol.alarm_status import REMEMBERED, TOP, Alarm, Cause, Deviation, Verdict
+from submerge.protocol.alarm_status import (
+    MOST_OF_NODE,
+    REMEMBERED,
+    TOP,
+    Alarm,
+    Cause,
+    Deviation,
+    Verdict,
+    most_urgent_first,
+)
 from submerge.schema import Scaling
 from submerge.stats.statistic import By
 
@@ -132,7 +142,7 @@ class AlarmLog:
     """The alarms of one node, the open one first; the rest as in `DetectorState`.
 
     `provisional_s` is infinite while it is not known. `patience` is `LESS` once rows of the open
-    alarm keep to no level.
+    alarm keep to no level. `silences` are alarms of silent channels, beside all others.
     """
 
     node: str
@@ -148,6 +158,14 @@ class AlarmLog:
     peak: PeakRow = field(default_factory=lambda: PeakRow.kept(None, ()))
     provisional_s: float = math.inf
     patience: float = PATIENCE
+    silences: tuple[Alarm, ...] = ()
+
+    @property
+    def listed(self) -> tuple[Alarm, ...]:
+        """All alarms that a node lists, open ones first."""
+        if not self.silences:
+            return self.alarms
+        return tuple(sorted(self.alarms + self.silences, key=most_urgent_first)[:MOST_OF_NODE])
 
     @property
     def open(self) -> Alarm | None:
@@ -180,8 +198,7 @@ class AlarmLog:
 
     def begin(self, at: float, cause: Cause, version: int, limits: AlarmLimits) -> AlarmLog:
         """Return it with an alarm; it counts as raised where limits keep their promise."""
-        number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in self.alarms[:1]))
-        alarm = Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
+        alarm = self._new(at, cause, version)
         # A stuck channel needs no limit.
         if cause != "stuck":
             alarm = replace(alarm, provisional=limits.provisional_s > 0)
@@ -194,6 +211,27 @@ class AlarmLog:
             raised=self.raised + limits.promised,
             peak=PeakRow.kept(None, self.channels),
         )
+
+    def _new(self, at: float, cause: Cause, version: int) -> Alarm:
+        earlier = (*self.alarms[:1], *self.silences[:1])
+        number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in earlier))
+        return Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
+
+    def hear(self, spoke: Mask, fell_silent: Mask, at: float, version: int) -> AlarmLog:
+        """Return it where channels have spoken, and others have fallen silent: (channels,)."""
+        heard = {self.channels[j] for j in np.flatnonzero(spoke)}
+        known = {channel for alarm in self.silences if alarm.is_open for channel, _ in alarm.top}
+        silences = tuple(
+            alarm.over(at) if alarm.is_open and heard.issuperset(dict(alarm.top)) else alarm
+            for alarm in self.silences
+        )
+        new = [self.channels[j] for j in np.flatnonzero(fell_silent)]
+        new = [channel for channel in new if channel not in known]
+        if new:
+            top = tuple((channel, 1 / len(new)) for channel in new[:TOP])
+            alarm = replace(self._new(at, "silent", version), top=top, first=top)
+            silences = (alarm, *silences[: REMEMBERED - 1])
+        return replace(self, silences=silences)
 
     def worsen(self, ratio: float, cause: Cause, at: float) -> AlarmLog:
         """Return it with a row of the open alarm whose score is `ratio` times its limit."""
@@ -258,7 +296,11 @@ class AlarmLog:
                     alarms=(*self.alarms[:i], new, *self.alarms[i + 1 :]),
                     confirmed=self.confirmed + confirmed,
                 )
-        return self
+        silences = tuple(
+            replace(alarm, verdict=verdict) if alarm.number == number else alarm
+            for alarm in self.silences
+        )
+        return self if silences == self.silences else replace(self, silences=silences)
 
     def _amend(self, **changes: object) -> AlarmLog:
         alarm = replace(self.alarms[0], **changes)  # type: ignore[arg-type]

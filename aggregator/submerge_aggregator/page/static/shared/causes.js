@@ -10,6 +10,7 @@ export const CAUSES = {
   smoothed: "readings stay a little further from normal, row after row",
   channel: "one channel differs from what the others predict",
   stuck: "a channel keeps its value while the others move",
+  silent: "a channel says nothing for longer than ever before",
 };
 
 export const MARKS = {
