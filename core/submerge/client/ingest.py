@@ -185,8 +185,6 @@ class Ingest:
             model = None
         clock, time = self._clock.read(now.steady)
         self._see(rows, current)
-        if monitor is not None:
-            monitor.hear(rows, time, now)
         block = prepare(
             rows,
             current.schema,
@@ -199,6 +197,8 @@ class Ingest:
             judges=model is not None,
         )
         self._clock = clock
+        if monitor is not None:
+            monitor.hear(rows, time, now)
         if block.left_out:
             current.leave_out(block.why)
         judgement = None

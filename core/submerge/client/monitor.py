@@ -22,6 +22,7 @@ from submerge.client.alarms.detector import (
     Situation,
     row_statistics,
 )
+from submerge.client.alarms.highest import LEAST_ROWS
 from submerge.client.alarms.new_level import NewLevel, lasting_s
 from submerge.client.drill import DrillTask
 from submerge.client.monitor_state import MonitorState, no_mean, no_rows
@@ -232,6 +233,9 @@ class NodeMonitor:
             return Waiting("model")
         if self.own is not None and not self.own.ready:
             return Waiting("mean", self.own.count, READY)
+        if self.detector is not None and not self.detector.limits.known:
+            scored = max(self.detector.highest.rows.values(), default=0)
+            return Waiting("limits", scored, LEAST_ROWS) if scored < LEAST_ROWS else None
         return None
 
     def change_parent(self) -> None:

@@ -217,15 +217,19 @@ def known_by(model: Subspace) -> Estimate:
 
 
 def rounds_to_look(group: GappedRows) -> int:
-    """Return how many rounds a look needs: none where rows without gaps outweigh all others."""
-    sums, rare, *_ = group
+    """Return how many rounds a look gets.
+
+    Where few are to be had and rows without gaps outweigh all others, it is none: filled once by
+    these is closer to the end of all rounds than three rounds from each channel's own are.
+    """
+    (sums, rare, *_), rounds = group, rounds_for(group, LOOK)
     none = sums.get(complete_rows(rare.values.shape[1]))
     rest = sum(part.weight for part in sums.values()) + float(rare.weights.sum())
-    if none is None or none.weight <= max(2 * none.dim, rest / 2):
-        return rounds_for(group, LOOK)
+    if rounds > FEWEST_ROUNDS or none is None or none.weight <= max(2 * none.dim, rest / 2):
+        return rounds
     far = FAR * none.scatter.diagonal() / none.weight
     away = np.where(rare.mask, 0.0, rare.values - none.mean) ** 2
-    return 0 if (away <= far).all() else rounds_for(group, LOOK)
+    return 0 if (away <= far).all() else rounds
 
 
 def rounds_for(group: GappedRows, products: float) -> int:

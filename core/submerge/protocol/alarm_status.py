@@ -41,9 +41,9 @@ Verdict = Literal["", "accepted", "rejected"]
 MARKS = {"settled": "settled at a new level", "provisional": "provisional"}
 """What an alarm may be marked with, in words: a field of that name here, on the wire, in JSON."""
 
-Awaited = Literal["report", "model", "mean"]
+Awaited = Literal["report", "model", "mean", "limits"]
 """What a node without limits waits for: rows for its first report, which only its own log can say;
-the group's first model; a mean of its own."""
+the group's first model; a mean of its own; scores that say what is usual."""
 
 MOST_TOLD = 1000.0
 """Times its limit above which a score is told as over that: a sensor has failed, and more of it is
@@ -241,6 +241,7 @@ class Waiting(NamedTuple):
             "report": "a first report",
             "model": "the group's first model",
             "mean": "a mean of its own",
+            "limits": "enough scores",
         }[self.what]
         return f"waiting for {what}" + (f": {self.rows:,} of {self.of:,} rows" if self.of else "")
 

@@ -249,7 +249,8 @@ def _state_counts(watch: WatchView, *states: State) -> list[str]:
 
 def _when(watch: WatchView) -> str:
     if watch.waiting:
-        return printable(watch.waiting)
+        armed = f", armed in {ago(watch.armed_in_s)}" if watch.armed_in_s else ""
+        return printable(watch.waiting) + armed
     if watch.armed_in_s is None:
         armed = "" if watch.provisional_rows else "no limits yet"
     else:

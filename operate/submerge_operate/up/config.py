@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec.structs import fields, replace
 
 from submerge_aggregator.config import (
+    AdvancedConfig,
     AggregatorConfig,
     AggregatorTiming,
     GroupConfig,
@@ -35,6 +36,10 @@ ROOT = "root"
 
 OFTEN_S = 30.0
 """Seconds between reports, and between models: inside one process they cost a write to disk."""
+
+
+SCALED_FROM = 60
+"""Rows of which the scale of each channel is measured: a score comes after them."""
 
 
 class BoxListen(ListenConfig, frozen=True, kw_only=True):
@@ -141,8 +146,11 @@ class BoxConfig(Section, frozen=True, kw_only=True):
         group, listen = GroupConfig(summary=self.summary.shared, schema=self.schema), self.listen
         if listen.roster is None and listen.aggregators is None:
             listen = replace(listen, aggregators=())  # machines join it, and no other root
+        # Gamma and landmarks of a kernel need more rows than scales do.
+        soon = self.schema.scaling == "fleet" and self.schema.features is None
         return AggregatorConfig(
             node=self.root,
+            advanced=AdvancedConfig(scaling_rows=SCALED_FROM) if soon else AdvancedConfig(),
             store=self.folder / "root.db",
             kit=self.kit,
             listen=listen,

@@ -266,10 +266,12 @@ class AlarmStatus(_message.Message):
             WHAT_MODEL: _ClassVar[AlarmStatus.Waiting.What]
             WHAT_MEAN: _ClassVar[AlarmStatus.Waiting.What]
             WHAT_REPORT: _ClassVar[AlarmStatus.Waiting.What]
+            WHAT_LIMITS: _ClassVar[AlarmStatus.Waiting.What]
         WHAT_UNSPECIFIED: AlarmStatus.Waiting.What
         WHAT_MODEL: AlarmStatus.Waiting.What
         WHAT_MEAN: AlarmStatus.Waiting.What
         WHAT_REPORT: AlarmStatus.Waiting.What
+        WHAT_LIMITS: AlarmStatus.Waiting.What
         WHAT_FIELD_NUMBER: _ClassVar[int]
         ROWS_FIELD_NUMBER: _ClassVar[int]
         OF_FIELD_NUMBER: _ClassVar[int]

@@ -230,6 +230,7 @@ _AWAITED: dict[Awaited, int] = {
     "report": pb.AlarmStatus.Waiting.WHAT_REPORT,
     "model": pb.AlarmStatus.Waiting.WHAT_MODEL,
     "mean": pb.AlarmStatus.Waiting.WHAT_MEAN,
+    "limits": pb.AlarmStatus.Waiting.WHAT_LIMITS,
 }
 
 _WAITING = form(

@@ -97,9 +97,12 @@ class AlarmLimits:
         often = settings.often_per_s(row_s)
         # A group of earlier nodes has maxima of single channels alone: that is no watch.
         first = next((kind for kind in among if STATISTICS[kind].overall), None)
-        if maxima is None or first not in kinds or not often:
+        if first is None or not often:
             return cls()
-        block_s = block_length_s(maxima.block_s, settings.period_s)
+        block_s = block_length_s((maxima or NONE).block_s, settings.period_s)
+        if maxima is None or first not in kinds:
+            share = min(often * block_s / independent(len(among)), LARGEST_SHARE)
+            return cls(armed_in_s=_missing_s(NONE, 0, share * REACH, settings, block_s))
         worth = independent(len(kinds))
         share = min(often * block_s / worth, LARGEST_SHARE)
         reach = {kind: LONG_REACH if kind in held else REACH for kind in kinds}
@@ -166,7 +169,8 @@ def _missing_s(
     """Return the time until a limit is known, when n maxima are to be one over `rarest`."""
     blocks = max(maxima.longest, 1)
     wanted = max(2 * LEAST_TAIL, math.ceil(1 / rarest))
-    settle, pace = settings.settle_s / block_s, n / _measured(maxima, block_s)
+    # Before any maximum, as many as one node makes.
+    settle, pace = settings.settle_s / block_s, n / _measured(maxima, block_s) or 1.0
     return max(0.0, max(settle - blocks, (wanted - n) / pace) * block_s)
 
 

@@ -1,5 +1,4 @@
-// What was over its limit, and what an alarm is marked with, in words: as
-// `submerge.protocol.alarm_status` has it (a test compares).
+// Causes and marks of alarms in words, as in `submerge.protocol.alarm_status` (a test compares).
 
 export const CAUSES = {
   spe: "channels disagree more than usual (squared prediction error)",
