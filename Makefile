@@ -50,7 +50,7 @@ SIMULATE := $(BIN)/submerge lab simulate --jobs $(WORKERS) --seed $(FIRST)
 
 soak: .venv/dev  ## run each night: tests of tests, other Pythons, simulated fleets with all faults, for hours
 	$(PYTEST) -q -m soak
-	SUBMERGE_SOAK=1 $(PYTEST) -q tests/lab/simulator
+	SUBMERGE_SOAK=1 $(PYTEST) -q tests/lab/simulator tests/core/jobs/test_hostile_share.py
 	$(MAKE) other
 	$(MAKE) other OTHER=python3.11 NUMPY='numpy==1.26.*'
 	$(SIMULATE) --faults all-1 --seeds $(SOAK)

@@ -21,12 +21,10 @@ def over_grpc() -> OverGrpc:
     return OverGrpc({SITE: free_port(), ROOT: free_port()})
 
 
-@pytest.fixture(params=["grpc", "mqtt"])
-def way(request) -> Way:
-    """How the client reaches the site, and the site the root."""
-    if request.param == "grpc":
-        return over_grpc()
-    return OverMqtt(request.getfixturevalue("mosquitto").port)
+@pytest.fixture
+def lossy(mosquitto) -> Way:
+    """A way on which answers may get lost: the client to the site, and the site to the root."""
+    return OverMqtt(mosquitto.port)
 
 
 def told_once(fleet: AlarmFleet, *names: str) -> None:
@@ -57,9 +55,9 @@ def all_told_once(fleet: AlarmFleet, *faults: str) -> None:
     assert len(fleet.names) == fleet.ask(ROOT, "alarm-status")[0]["watch"]["raised"]
 
 
-def test_an_alarm_is_raised_once_and_cleared_once_whoever_is_killed(way):
+def test_an_alarm_is_raised_once_and_cleared_once_whoever_is_killed(lossy):
     """The client, the site, the root, and all at once; and again as it is raised and cleared."""
-    with AlarmFleet(way) as fleet:
+    with AlarmFleet(lossy) as fleet:
         fleet.feeder.faulty = True
         fleet.until(lambda: fleet.lines, "a line of a start")
         fleet.killed(PUMP, SITE)
@@ -98,13 +96,9 @@ def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once():
         assert len(ALARM_POINTS) == len(set(names))
 
 
-@pytest.mark.parametrize("way", ["mqtt"], indirect=True)
-def test_what_an_operator_wants_arrives_whoever_is_killed(way):
-    """Said at the root, two levels up, while nobody is there to hear it.
-
-    It rides on answers, whatever the transport: here on the one where these may get lost.
-    """
-    with AlarmFleet(way) as fleet:
+def test_what_an_operator_wants_arrives_whoever_is_killed(lossy):
+    """Said at the root, two levels up, while nobody is there to hear it: it rides on answers."""
+    with AlarmFleet(lossy) as fleet:
         said(fleet, "nodes", "learn", "pause", PUMP, "--anyway")
         fleet.state_is("paused")
         learnt, withheld = fleet.learnt, fleet.withheld

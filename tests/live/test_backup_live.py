@@ -240,26 +240,31 @@ cli.main()
 """
 
 
-@pytest.mark.parametrize("point", ["write", "link", "fsync", "replace"])
-def test_a_restore_that_is_killed_leaves_the_store_as_it_was(programs, fleet, point):
-    """Whole under its name; the next restore goes through."""
-    config, copy = programs.folder / "root.toml", programs.folder / "a.backup"
-    assert 0 == submerge("backup", "--config", config, "--to", copy).returncode
-    durable_more(fleet.running["n1"])
+def test_a_restore_that_is_killed_leaves_the_store_as_it_was(programs, fleet):
+    """Whole under its name, wherever it is killed; the next restore goes through."""
+    config = programs.folder / "root.toml"
+    early, late = copies = [programs.folder / f"{name}.backup" for name in ("early", "late")]
+    for copy in copies:
+        assert 0 == submerge("backup", "--config", config, "--to", copy).returncode
+        durable_more(fleet.running["n1"])
     fleet.settle()
     assert [] == fleet.end()
-    store = fleet.stores[ROOT]
-    with closing(Store(store)) as opened:
-        before = opened.load()
-    words = ("restore", copy, "--config", config)
-    died = subprocess.run([sys.executable, "-c", KILLED_RESTORE, point, *words])
+    points = ("write", "link", "fsync", "replace")
+    for point, copy in zip(points, (early, late, early, late), strict=True):
+        before, words = kept(fleet), ("backup", "restore", copy, "--config", config)
+        died = subprocess.run([sys.executable, "-c", KILLED_RESTORE, point, *words])
 
-    if died.returncode == -signal.SIGKILL:  # not where this user never comes to that point
-        with closing(Store(store)) as opened:
-            assert before == opened.load()
-    assert 0 == submerge(*words).returncode
-    with closing(Store(store)) as opened:
-        assert read_copy(copy).kept == opened.load()
+        assert read_copy(copy).kept != before
+        if died.returncode == -signal.SIGKILL:  # not where this user never comes to that point
+            assert before == kept(fleet)
+        assert 0 == submerge(*words).returncode
+        assert read_copy(copy).kept == kept(fleet)
+
+
+def kept(fleet: Fleet) -> object:
+    """Return what the root's store holds."""
+    with closing(Store(fleet.stores[ROOT])) as opened:
+        return opened.load()
 
 
 def test_two_commands_at_once(programs, fleet):

@@ -308,8 +308,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("kind", ["client", "aggregator"])
-@pytest.mark.parametrize("scheme", ["grpc", "mqtt"])
+@pytest.mark.parametrize(("kind", "scheme"), [("client", "grpc"), ("aggregator", "mqtt")])
 def test_a_parent_out_of_reach_is_said_once_a_minute(programs, kind, scheme):
     """At most, however often it is tried: here a minute is a second, and four of them pass."""
     port, place = free_port(), programs.folder / "kept"

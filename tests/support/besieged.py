@@ -84,9 +84,11 @@ class Besieged:
     programs : Programs
     more : str
         Further lines of [listen.grpc].
+    **how
+        Of `Programs.start`.
     """
 
-    def __init__(self, programs: Programs, more: str = "") -> None:
+    def __init__(self, programs: Programs, more: str = "", **how: Any) -> None:
         self.fleet = Certified(programs.folder)
         self.port = self.status = free_port()
         while self.status == self.port:
@@ -103,7 +105,7 @@ class Besieged:
             more=more,
         )
         config = programs.file("root.toml", text)
-        self.program = programs.start("aggregator", "--config", config)
+        self.program = programs.start("aggregator", "--config", config, **how)
         self.program.until("serving")
         self._process = self.program._process
 

@@ -1,12 +1,13 @@
-"""How many seeds a test of simulated fleets tries: a third in the gate, all in `make soak`."""
+"""How many seeds a test of simulated fleets tries: a sixth in the gate, all in `make soak`."""
 
 from __future__ import annotations
 
 import os
 
 ALL = bool(os.environ.get("SUBMERGE_SOAK"))
+"""Whether this is `make soak`."""
 
 
 def seeds(several: int, first: int = 0) -> range:
     """Return the seeds from a first one on."""
-    return range(first, first + (several if ALL else -(-several // 3)))
+    return range(first, first + (several if ALL else -(-several // 6)))

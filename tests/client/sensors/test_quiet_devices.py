@@ -27,7 +27,7 @@ from submerge_client.sensors.grid import Grid
 
 pytestmark = pytest.mark.slow
 
-DAY_S, PERIOD_S, ROWS = 86_400.0, 10.0, 6
+DAY_S, PERIOD_S, ROWS = 86_400.0, 10.0, 60
 RANK = 4
 
 

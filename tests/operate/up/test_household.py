@@ -95,7 +95,7 @@ def test_the_alarm_names_the_device_and_the_field() -> None:
     begins, ends = 7.6 * DAY_S, 7.8 * DAY_S
     heard = list(Household(1, ends / DAY_S, new_on=2.0, renamed_on=5.0).messages())
     later = [message for message in heard if message.time >= begins]
-    box = VirtualBox(box_config(channels(without=(ATTIC,))), step_s=300.0)
+    box = VirtualBox(box_config(channels(without=(ATTIC,))), step_s=1800.0)
     box.hear(heard[: len(heard) - len(later)], begins)
     blamed = {}
     for fault in FAULTS:

@@ -28,12 +28,15 @@ from support.programs import DETACHED, SUBMERGE, Program, Programs
 pytestmark = pytest.mark.slow
 
 OFTEN = """
-import submerge_operate.up.config as config
-config.OFTEN_S = 0.3
 from submerge_operate.cli import main
+from submerge_operate.up import config, line
+
+config.OFTEN_S, line.FIRST_S, line.EVERY_S = 0.3, 0.3, 0.3
 main()
 """
-"""A box that reports to its root every third of a second, where half a minute is usual."""
+QUICK = (sys.executable, "-c", OFTEN)
+"""A box that reports to its root, and says so, each third of a second: half a minute, and a minute,
+are usual."""
 
 LIVES = 9
 
@@ -50,7 +53,7 @@ class Lives:
 
     def begin(self) -> tuple[Program, Feeder]:
         """Start it, and feed it."""
-        program = self.box.start(command=(sys.executable, "-c", OFTEN))
+        program = self.box.start(command=QUICK)
         life = Fed(self.box.node, len(self.lives), program)
         self.lives.append(ClientIncarnation(life))
         return program, Feeder(life, self._ids, incarnations=LIVES, rows_per_s=200.0)
@@ -136,7 +139,7 @@ def test_a_second_one_of_its_name_ends_at_once():
     """One line, and status 2; the first goes on."""
     with Programs() as programs:
         box = Box(programs)
-        first = box.start()
+        first = box.start(command=QUICK)
         first.write(rows_of(50))
         second = programs.start("up", "--config", box.config)
         assert 2 == second.ended()
@@ -151,15 +154,16 @@ def test_readings_that_measure_the_scale_count_once_in_the_line():
     """After a restart meanwhile, and after a channel was taken out."""
     with Programs() as programs:
         box = Box(programs, 'scaling = "fleet"\n')
-        first = box.start()
-        fed(first, rows_of(400))
-        assert 400 == lines_of(first)[-1]["measured"]
-        second = box.start()
+        first = box.start(command=QUICK)
+        first.write(rows_of(400))
+        until_read(first, 400)  # at the end of its input it would wait for the scale
+        assert 400 == last_line(first)["measured"]
+        second = box.start(command=QUICK)
         second.write(rows_of(100, seed=1))
         until_read(second, 100)
         assert 500 == last_line(second)["measured"]
         fewer = Box(programs, 'scaling = "fleet"\n', channels=("a", "b"), folder=box.folder)
-        third = fewer.start()
+        third = fewer.start(command=QUICK)
         third.write(pairs_of(500))
         until_read(third, 500)
         assert 500 == last_line(third)["measured"]
@@ -210,7 +214,7 @@ def test_a_disk_that_is_full_costs_no_reading():
     with Programs() as programs:
         disk = programs.with_a(small_disk(programs.folder / "disk", "4m"))
         box = Box(programs, folder=disk.place / "kept")
-        program = box.start(command=(sys.executable, "-c", OFTEN))
+        program = box.start(command=QUICK)
         program.write(rows_of(200))
         until_read(program, 200)
         disk.fill()
@@ -255,7 +259,7 @@ def test_a_signal_that_ends_it_costs_no_reading(number):
     """Also if a second one follows."""
     with Programs() as programs:
         box = Box(programs)
-        running = box.start()
+        running = box.start(command=QUICK)
         running.write(rows_of(300))
         until_read(running, 300)
         running.signal(number)
@@ -279,7 +283,7 @@ def test_a_store_that_is_taken_away_ends_it_with_one_line(whole):
     """It does not go on acknowledging what no start finds; renamed back, all is there."""
     with Programs() as programs:
         box = Box(programs)
-        running = box.start(command=(sys.executable, "-c", OFTEN))
+        running = box.start(command=QUICK)
         running.write(rows_of(300))
         until_read(running, 300)
         place = box.folder if whole else box.folder / "root.db"
