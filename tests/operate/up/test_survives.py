@@ -32,11 +32,12 @@ from submerge_operate.cli import main
 from submerge_operate.up import config, line
 
 config.OFTEN_S, line.FIRST_S, line.EVERY_S = 0.3, 0.3, 0.3
+config.SCALED_FROM = 1000
 main()
 """
 QUICK = (sys.executable, "-c", OFTEN)
 """A box that reports to its root, and says so, each third of a second: half a minute, and a minute,
-are usual."""
+are usual. Its scale takes 1,000 rows, where there is one."""
 
 LIVES = 9
 
