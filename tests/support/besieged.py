@@ -77,15 +77,13 @@ class Latency(NamedTuple):
 
 
 class Besieged:
-    """A root with mutual TLS, and its kits; a context that ends the process.
+    """A root with mutual TLS, and its kits, started as `how` says; whoever has programs ends it.
 
     Parameters
     ----------
     programs : Programs
     more : str
         Further lines of [listen.grpc].
-    **how
-        Of `Programs.start`.
     """
 
     def __init__(self, programs: Programs, more: str = "", **how: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 ALL = bool(os.environ.get("SUBMERGE_SOAK"))
-"""Whether this is `make soak`."""
 
 
 def seeds(several: int, first: int = 0) -> range:
