@@ -204,11 +204,9 @@ class VirtualBox:
             self._read()
 
     def raised(self, since: float = 0.0) -> list[Alarm]:
-        """Return the alarms since a time that are more than provisional, oldest first."""
-        return sorted(
-            (a for a in self.alarms.values() if not a.provisional and a.began >= BEGAN + since),
-            key=lambda alarm: alarm.began,
-        )
+        """Return the alarms by scores since a time that are more than provisional, oldest first."""
+        promised = (a for a in self.alarms.values() if not a.provisional and a.cause != "silent")
+        return sorted((a for a in promised if a.began >= BEGAN + since), key=lambda a: a.began)
 
     def _read(self) -> None:
         now = self._due

@@ -117,7 +117,7 @@ def command(
     quiet: bool,
     **run: Any,
 ) -> None:
-    """Show the whole system on a generated room of sensors, two weeks in half a minute.
+    """Show the whole system on a generated room of sensors, two weeks in a minute or two.
 
     The report says what became of the readings, bytes moved, memory of each process, faults found
     and missed, and false alarms. Exit status 1: a process failed.

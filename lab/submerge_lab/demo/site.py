@@ -1,6 +1,6 @@
 """The demo's fleet as files: its nodes, their connections, a configuration each. The files are as a
 person would write them: `submerge aggregator --config root.toml` starts the same root by hand.
-Intervals are short, because two weeks pass in half a minute.
+Intervals are short: two weeks pass in minutes.
 """
 
 from __future__ import annotations

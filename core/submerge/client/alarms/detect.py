@@ -50,7 +50,7 @@ from submerge.client.alarms.detector import (
     AlarmDetector,
     Closeness,
     RecentScores,
-    Silences,
+    SilentChannels,
     Situation,
     row_statistics,
     rows_needed,
@@ -105,7 +105,7 @@ def hear(
     detector: AlarmDetector, gaps: Mask, passed_s: float, wall: float, version: int
 ) -> AlarmDetector:
     """Take in which values rows lack, (n, channels); say which channels fell silent, and speak."""
-    log, before = detector.log, detector.silences or Silences.none(gaps.shape[1])
+    log, before = detector.log, detector.silences or SilentChannels.none(gaps.shape[1])
     silences = before.after(gaps, passed_s / len(gaps))
     fell_silent = silences.long & ~before.long
     if fell_silent.any() or any(alarm.is_open for alarm in log.silences):

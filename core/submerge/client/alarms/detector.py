@@ -163,7 +163,7 @@ SILENT_S, TIMES, LEAST_HEARD = 3600.0, 3.0, 60
 longest silence before."""
 
 
-class Silences(NamedTuple):
+class SilentChannels(NamedTuple):
     """For how long channels say nothing, seconds, and did at the longest; rows with a value."""
 
     lasting: Array
@@ -171,7 +171,7 @@ class Silences(NamedTuple):
     heard: Array
 
     @classmethod
-    def none(cls, channels: int) -> Silences:
+    def none(cls, channels: int) -> SilentChannels:
         """Return the state before the first row."""
         return cls(np.zeros(channels), np.zeros(channels), np.zeros(channels))
 
@@ -181,15 +181,15 @@ class Silences(NamedTuple):
         least = np.maximum(SILENT_S, TIMES * self.longest)
         return np.asarray((self.heard >= LEAST_HEARD) & (self.lasting > least))
 
-    def after(self, gaps: Mask, each_s: float) -> Silences:
+    def after(self, gaps: Mask, each_s: float) -> SilentChannels:
         """Return it after rows with gaps (n, channels)."""
         lasting, longest, heard = self
         if not gaps.any():
-            return Silences(0 * lasting, np.maximum(longest, lasting), heard + len(gaps))
+            return SilentChannels(0 * lasting, np.maximum(longest, lasting), heard + len(gaps))
         for gone in gaps:
             longest = np.where(gone, longest, np.maximum(longest, lasting))
             lasting = np.where(gone, lasting + each_s, 0.0)
-        return Silences(lasting, longest, heard + (~gaps).sum(axis=0))
+        return SilentChannels(lasting, longest, heard + (~gaps).sum(axis=0))
 
 
 class Situation(NamedTuple):
@@ -234,7 +234,7 @@ class AlarmDetector:
     group_rows: int = 0
     held: frozenset[By] = frozenset()
     closeness: Closeness = NOT_CLOSE
-    silences: Silences | None = None
+    silences: SilentChannels | None = None
 
     @classmethod
     def of(
