@@ -32,6 +32,7 @@ from submerge_files.reader import Recordings
 from submerge_files.reader.parts import ONLY_MACHINE
 from submerge_files.score.mean import level_of, of_machine
 from submerge_files.score.model import Normal, of_saved
+from submerge_files.score.output import alarm_column
 from submerge_files.workers import Workers
 
 AT_ONCE = 1024
@@ -154,9 +155,12 @@ class FrameJudge:
         self, rows: FrameRows, machine: str | None, when: Condition | None
     ) -> dict[str, npt.NDArray[Any]]:
         """Return the scores of rows: columns (n,), NaN for rows without a score."""
-        judge = RowJudge(ByModel(of_machine(self.normal, machine)), when)
-        n = len(rows.values)
-        found: dict[str, npt.NDArray[Any]] = {name: np.full(n, np.nan) for name in (*SCORES, *OVER)}
+        normal, n = self.normal, len(rows.values)
+        each = normal.schema.center == "own"
+        watch = normal.watch_of(normal.state(*([machine] if machine else [])) if each else None)
+        judge = RowJudge(ByModel(of_machine(normal, machine), watch), when)
+        names = *SCORES, *OVER, *map(alarm_column, normal.watched)
+        found: dict[str, npt.NDArray[Any]] = {name: np.full(n, np.nan) for name in names}
         found["filled"] = np.zeros(n, dtype=np.int64)
         unscored = np.where(rows.only(np.ones(n, bool)), 0, OTHER_STATE).astype(np.int8)
         for start in range(0, n, AT_ONCE):
@@ -165,8 +169,9 @@ class FrameJudge:
             judged = judge.judge(judge.prepare(part, why))
             at, scores = start + judged.block.which, judged.scores
             known: dict[str, npt.NDArray[Any]] = {name: getattr(scores, name) for name in SCORES}
-            if self.normal.limits is not None:
+            if normal.limits is not None:
                 known |= limits_passed(scores)
+            known |= {alarm_column(kind): values for kind, values in judged.over.items()}
             for name, values in (known | {"filled": judged.filled}).items():
                 if values is not None:
                     found[name][at] = values

@@ -183,7 +183,7 @@ class HistoryModel:
         when: str | None = None,
         machine: str | None = None,
     ) -> Any:
-        """Score each row by itself.
+        """Score each row by itself, and say how close alarms are.
 
         time, names : As in `fit`. An array without names has the model's channels, in its order.
         when : Rows in another state have no score; by default as the model was fitted.
@@ -195,6 +195,8 @@ class HistoryModel:
             `distance`, `spe`, `t2`: of the row, its gaps filled; NaN if it cannot be scored.
             `over`, `over_spe`, `over_t2`: the highest share of normal rows that the distance, SPE
             or T2 is above, such as .99; 0 for none. `filled`: how many gaps were filled.
+            `alarm_ewma` and its like: what alarms are raised by, of rows in their order, over its
+            limit: above 1 `detect` raises one.
 
         Warns
         -----

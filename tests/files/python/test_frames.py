@@ -65,7 +65,8 @@ def test_pandas_keeps_its_index(model: submerge.Model, bad):
     scores = model.score(bad)
 
     assert bad.index.equals(scores.index)
-    assert [*scores] == ["distance", "spe", "t2", "over", "over_spe", "over_t2", "filled"]
+    own = ["distance", "spe", "t2", "over", "over_spe", "over_t2"]
+    assert [*own, "alarm_ewma", "filled"] == [*scores]
     assert model.score(bad_day())["spe"].tobytes() == scores["spe"].to_numpy().tobytes()
 
 
