@@ -28,6 +28,7 @@ from submerge_files.python.model import HistoryModel
 from submerge_files.python.sources import Source, opened, paths_of
 from submerge_files.reader import Recordings
 from submerge_files.reader.parts import ONLY_MACHINE
+from submerge_files.score.output import ALARM
 from submerge_files.score.run import ScoreRequest, all_files, score_apart, targets_of
 from submerge_files.stretches import pieces_of
 
@@ -144,7 +145,10 @@ def _scores(packed: bytes, asked: dict[str, Any], table: Any) -> Any:
     with warnings.catch_warnings():
         # A level says something of all rows, and not of a part of them.
         warnings.simplefilter("ignore", UserWarning)
-        return _model(packed).score(table, **asked)
+        scores = _model(packed).score(table, **asked)
+    # How close alarms are follows from the rows before, which are in other partitions.
+    names = [name for name in scores if not name.startswith(ALARM)]
+    return scores[names] if hasattr(scores, "columns") else {each: scores[each] for each in names}
 
 
 def _records(packed: bytes, asked: dict[str, Any], records: Any) -> list[dict[str, Any]]:
@@ -246,8 +250,8 @@ def score(
     Returns
     -------
     Dask frame or bag; a dict of Dask arrays for an array; a list of paths for files
-        As `submerge.Model.score` returns it, and nothing is computed yet. Of files, the paths of
-        their scores, one for each file.
+        As `submerge.Model.score` returns it, but for the columns of alarms, which `detect` has;
+        nothing is computed yet. Of files, the paths of their scores, one for each file.
     """
     paths = _paths(rows)
     if paths is None:
