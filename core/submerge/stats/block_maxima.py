@@ -219,7 +219,7 @@ def drawn(group: QuantileSketch, own: QuantileSketch, share: float, reach: float
     rarest, often = max(1.001 / (group.n * reach), share / 64), min(0.5, 64 * share)
     if rate(rarest) > share:
         return max(limit(group, rarest, reach), quantile(own, 1 - share))
-    for _ in range(12):
+    for _ in range(24):
         middle = (rarest * often) ** 0.5
         rarest, often = (middle, often) if rate(middle) <= share else (rarest, middle)
     return limit(group, rarest, reach)
