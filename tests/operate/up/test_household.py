@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from submerge_client.sensors.mqtt.readings import NEW, RENAMED, SILENT, SPEAKS
-from support.zigbee import BASE, DAY_S, DEVICES, NEW_NAME, Household
+from support.zigbee import BASE, DAY_S, DEVICES, HOUR_S, NEW_NAME, Household
 from support.zigbee import NEW as ATTIC
 from support.zigbee import RENAMED as STUDY
 from support.zigbee_box import VirtualBox, VirtualSensor, box_config, channels, named
@@ -105,3 +105,29 @@ def test_the_alarm_names_the_device_and_the_field() -> None:
 
     assert len(box.raised()) <= 2  # the promise is one false alarm in a week
     assert {fault.text: [f"{fault.device}/{fault.field}"] for fault in FAULTS} == blamed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("jumps", "bedroom", "temperature", 6.0),
+        Fault("zero", "radiator", "local_temperature"),
+    ],
+    ids=lambda fault: fault.text,
+)
+def test_a_thing_that_is_broken_three_times_is_noticed_three_times(fault: Fault) -> None:
+    """From the second hour on, twenty minutes each: by provisional alarms, within ten minutes."""
+    heard = list(Household(1, 5 * HOUR_S / DAY_S).messages())
+    box = VirtualBox(box_config(channels()), step_s=30.0)
+    box.hear((message for message in heard if message.time < 2 * HOUR_S), 2 * HOUR_S)
+    assert {} == box.alarms
+    for hour in (2, 3, 4):
+        begins, ends = hour * HOUR_S, (hour + 1) * HOUR_S
+        some, before = [m for m in heard if begins <= m.time < ends], set(box.alarms)
+        broken = [message for message in some if message.time < begins + 1200]
+        box.hear(with_fault(broken, fault, begins), begins + 600)
+        new = [alarm for number, alarm in box.alarms.items() if number not in before]
+        box.hear(some[len(broken) :], ends)
+
+        assert [(f"{fault.device}/{fault.field}", True)] == [(named(a), a.provisional) for a in new]
