@@ -158,17 +158,17 @@ class DetectorState:
         return DetectorState(alarms, raised=self.raised, confirmed=self.confirmed, hours=hours)
 
 
-SILENT_S, TIMES, LEAST_HEARD = 3600.0, 3.0, 60
-"""A channel that was heard so many times is silent after that time, and after so many times its
-longest silence before."""
+SILENT_S, TIMES, KNOWN_S = 3600.0, 3.0, 86_400.0
+"""A channel is silent after that time, and after so many times its longest silence in a day before,
+or more: a plug that is off says nothing for hours."""
 
 
 class SilentChannels(NamedTuple):
-    """For how long channels say nothing, seconds, and did at the longest; rows with a value."""
+    """For how long channels say nothing, seconds, did at the longest, and are known."""
 
     lasting: Array
     longest: Array
-    heard: Array
+    known: Array
 
     @classmethod
     def none(cls, channels: int) -> SilentChannels:
@@ -179,17 +179,20 @@ class SilentChannels(NamedTuple):
     def long(self) -> Mask:
         """Which channels are silent for longer than ever before, (channels,)."""
         least = np.maximum(SILENT_S, TIMES * self.longest)
-        return np.asarray((self.heard >= LEAST_HEARD) & (self.lasting > least))
+        return np.asarray((self.known - self.lasting >= KNOWN_S) & (self.lasting > least))
 
     def after(self, gaps: Mask, each_s: float) -> SilentChannels:
         """Return it after rows with gaps (n, channels)."""
-        lasting, longest, heard = self
+        lasting, longest, known = self
+        passed_s = each_s * len(gaps)
         if not gaps.any():
-            return SilentChannels(0 * lasting, np.maximum(longest, lasting), heard + len(gaps))
+            return SilentChannels(0 * lasting, np.maximum(longest, lasting), known + passed_s)
         for gone in gaps:
             longest = np.where(gone, longest, np.maximum(longest, lasting))
             lasting = np.where(gone, lasting + each_s, 0.0)
-        return SilentChannels(lasting, longest, heard + (~gaps).sum(axis=0))
+        # What was never heard is not known.
+        heard = (known > 0) | ~gaps.all(axis=0)
+        return SilentChannels(lasting, np.where(known > 0, longest, 0.0), known + passed_s * heard)
 
 
 class Situation(NamedTuple):
