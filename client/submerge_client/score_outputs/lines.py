@@ -184,6 +184,7 @@ def scored_fields(
 def alarm_names(alarmed: npt.NDArray[np.bool_], alarms: tuple[Alarm, ...]) -> dict[int, str]:
     """Return rows and their alarms: the last stretch of rows has the newest, and so on back."""
     names: dict[int, str] = {}
+    alarms = tuple(alarm for alarm in alarms if alarm.cause != "silent")
     if not alarmed.any():
         return names
     which = np.flatnonzero(alarmed)

@@ -97,6 +97,8 @@ class FleetAlarms:
     def add(self, event: Mapping[str, Any], snapshot: int) -> None:
         """Add an event of a client; a repetition, after a kill for example, changes nothing."""
         alarm = alarm_of(event)
+        if alarm.cause == "silent":  # motes are away for hours, and come back
+            return
         before = self._latest.get(alarm.name)
         for kind, _ in diff(() if before is None else (before,), (alarm,)):
             if kind == "start" and alarm.is_open:
