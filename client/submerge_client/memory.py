@@ -78,6 +78,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 def limit(*, arenas: int) -> None:
     """Have few arenas, and let large blocks go back when they are freed, unless variables say it.
 
+    Smaller ones stay: with 64 kB a node of 216 channels spent half of a report on page faults.
     One is enough for threads that hold Python's lock: a client is 0.5 MiB smaller than with three.
     """
     mallopt = _function("mallopt")

@@ -97,7 +97,7 @@ def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once():
 
 
 def test_what_an_operator_wants_arrives_whoever_is_killed(lossy):
-    """Said at the root, two levels up, while nobody is there to hear it: it rides on answers."""
+    """An order given at the root, while the nodes below are down, arrives with later answers."""
     with AlarmFleet(lossy) as fleet:
         said(fleet, "nodes", "learn", "pause", PUMP, "--anyway")
         fleet.state_is("paused")

@@ -88,7 +88,7 @@ def sent(tmp_path: Path, monkeypatch, capsys):
 
 
 def test_each_destination_gets_a_start_and_an_end(sent, server, mosquitto: Mosquitto, tmp_path):
-    """A file, a server and a broker take it; for an address where nobody listens it says why."""
+    """A file, a server and a broker take it. A closed port is reported with its error."""
     port, closed, broker = server.server_port, free_port(), mosquitto.port
 
     status, said = sent(CLIENT, port=port, closed=closed, broker=broker, mqtt="mqtt = true")

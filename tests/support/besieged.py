@@ -77,7 +77,7 @@ class Latency(NamedTuple):
 
 
 class Besieged:
-    """A root with mutual TLS, and its kits, started as `how` says; whoever has programs ends it.
+    """A root with mutual TLS, and its kits. `Programs` ends the process.
 
     Parameters
     ----------

@@ -37,7 +37,6 @@ ROOT = "root"
 OFTEN_S = 30.0
 """Seconds between reports, and between models: inside one process they cost a write to disk."""
 
-
 SCALED_FROM = 200
 """Rows of which the scale of each channel is measured: a score comes after them."""
 

@@ -499,7 +499,7 @@ def test_a_verdict_on_a_silence_and_a_restart(accepts):
 
 
 def test_a_channel_that_never_spoke_or_dies_before_a_model():
-    """It is missing, not silent; one that spoke for a day is told of without a model, too."""
+    """The first raises no alarm. The second does, although there is no model."""
     node = Node()
     node.model = None
     assert [] == silent(node, DAY - 4, 1) + silent(node, 10, 1, 4) + silent(node, DAY, 1)
