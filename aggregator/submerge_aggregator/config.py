@@ -119,6 +119,9 @@ class NotifyConfig(Destinations, frozen=True, kw_only=True):
     apprise: AppriseConfig | None = None
 
 
+SOON = 20
+"""Rows that a group's first model waits for where units say the scales; else ten a direction."""
+
 LEAST_BYTES = 1 << 20
 """A smaller history would not hold a day of a few nodes beside its alarms."""
 
@@ -192,6 +195,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
         with placed("schema"):
             built = None if schema is None else schema.built
         learns = schema is not None and schema.learns_scaling
+        soon = schema is not None and schema.scaling == "units"
         return GroupPlan(
             self.summary.summaries,
             built,
@@ -200,7 +204,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
             robust=self.robust,
             bounds=self.bounds == "on",
             trusted=self.trusted,
-            min_rows=10 * self.summary.start,
+            min_rows=SOON if soon else 10 * self.summary.start,
             given={} if schema is None else schema.given,
             has_room=partial(has_room, kept=self.summary.kept),
         )

@@ -26,11 +26,12 @@ from submerge.protocol.machine import (
     Reading,
     Received,
     Records,
+    Scored,
     Send,
     Start,
     Tick,
 )
-from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.sensors import MqttSensor
 from submerge_client.sensors.gather import Gathered
 from submerge_client.sensors.grid import Grid
@@ -68,9 +69,15 @@ def channels(*, everything: bool = False, without: Sequence[str] = ()) -> list[s
 
 def box_config(names: Sequence[str]) -> BoxConfig:
     """Return the configuration of a box with these channels, and defaults for the rest."""
+    units = {f"{each.name}/{field}": unit for each in DEVICES for field, unit in each.fields}
     sensor = MqttSensor(url="mqtt://127.0.0.1", insecure=True, topics=(f"{BASE}/+",))
     return BoxConfig(
-        node="box", sensor=sensor, schema=SchemaConfig(channels=tuple(names), scaling="fleet")
+        node="box",
+        sensor=sensor,
+        schema=SchemaConfig(
+            channels=tuple(ChannelConfig(name=each, unit=units[each] or "") for each in names),
+            scaling="units",
+        ),
     )
 
 
@@ -160,8 +167,8 @@ class VirtualBox:
 
     Attributes
     ----------
-    rows : int
-        That were read, before as well.
+    rows, scored : int
+        That were read, before as well; that were scored.
     alarms : dict of int to Alarm
         All that were ever raised, by number.
     """
@@ -185,7 +192,7 @@ class VirtualBox:
         self._name = config.node
         self._nodes: dict[str, Any] = {config.node: self.client, config.root: self.root}
         self.alarms: dict[int, Alarm] = {}
-        self.rows = 0 if before is None else before.rows
+        self.rows, self.scored = 0 if before is None else before.rows, 0
         for message in () if before is None else before.sensor.retained.values():
             self.sensor.hear(message)
         self._kept: dict[str, Records] = {name: {} for name in self._nodes}
@@ -233,6 +240,8 @@ class VirtualBox:
                         todo.append((effect.to, Received(effect.message)))
                     case Publish():
                         todo.append((self._name, Received(effect.message)))
+                    case Scored():
+                        self.scored += len(effect.block)
                     case Alarmed():
                         self.alarms |= {alarm.number: alarm for alarm in effect.alarms}
                     case _:

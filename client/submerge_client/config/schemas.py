@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, cast
@@ -288,7 +289,8 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         Raising it makes the model steadier, and slower to follow.
     scaling : "none"; "fixed", by each channel's offset and scale, (reading - offset) / scale;
         "fleet", by the mean and deviation that the root computes from all nodes, and nothing is
-        learnt before.
+        learnt before; "units", by what a person would notice in the channel's unit ("°C", "%",
+        "W"), or, without one, in what its name says, and like "fleet" where neither is known.
     features : FeaturesConfig
     """
 
@@ -296,7 +298,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     lags: Whole = 1
     center: Center = "own"
     half_life_s: Seconds | None = None
-    scaling: Literal["none", "fixed", "fleet"] = "none"
+    scaling: Literal["none", "fixed", "fleet", "units"] = "none"
     features: FeaturesConfig | None = None
 
     @classmethod
@@ -362,7 +364,7 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         if self.scaling == "none" and numbers != (None, None):
             raise refusal(
                 "scaling",
-                expected=f'"fixed" or "fleet", since {name} has numbers for it',
+                expected=f'"fixed", "fleet" or "units", since {name} has numbers for it',
                 got=shown(self.scaling),
                 hint="or leave offset and scale out",
             )
@@ -426,17 +428,19 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
     @property
     def learns_scaling(self) -> bool:
         """Whether the root computes center and scale."""
-        return self.scaling == "fleet"
+        return self.scaling in ("fleet", "units")
 
     @property
     def given(self) -> dict[str, tuple[float, float]]:
         """Offset and scale of the channels that have them, by name in a vector."""
-        tables = self.tables * self.lags
-        return {
-            name: (float(each.offset), float(each.scale))
-            for name, each in zip(self.names, tables, strict=True)
-            if each.offset is not None and each.scale is not None
-        }
+        found = dict[str, tuple[float, float]]()
+        for name, each in zip(self.names, self.tables * self.lags, strict=True):
+            step = _step(each) if self.scaling == "units" else None
+            if each.offset is not None and each.scale is not None:
+                found[name] = float(each.offset), float(each.scale)
+            elif step is not None:
+                found[name] = 0.0, step
+        return found
 
     @property
     def _map(self) -> FeatureMap:
@@ -469,6 +473,27 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
             _table(i, channel) if isinstance(channel, str) else channel
             for i, channel in enumerate(self.channels)
         )
+
+
+STEPS = (
+    {"°C": 0.5, "K": 0.5, "°F": 1.0, "%": 3.0, "lx": 50.0, "dB": 3.0, "dBm": 3.0, "ppm": 50.0}
+    | {"W": 20.0, "kW": 0.02, "VA": 20.0, "var": 20.0, "V": 1.0, "mV": 50.0, "A": 0.1, "mA": 100.0}
+    | {"Pa": 100.0, "hPa": 1.0, "mbar": 1.0, "kPa": 0.1, "bar": 0.1, "µg/m³": 5.0, "ppb": 20.0}
+)
+"""Steps that a person would notice, by unit."""
+
+UNITS = (
+    dict.fromkeys(("temperature", "local_temperature", "temp", "tc", "dewpoint"), "°C")
+    | dict.fromkeys(("humidity", "rh", "moisture", "soil_moisture", "brightness"), "%")
+    | dict.fromkeys(("illuminance", "illuminance_lux", "lux"), "lx")
+    | {"power": "W", "apower": "W", "voltage": "V", "current": "A", "co2": "ppm"}
+)
+"""Units of channels without one, by the last part of their names."""
+
+
+def _step(channel: ChannelConfig) -> float | None:
+    last = re.split(r"[/.]", channel.name)[-1].lower()
+    return STEPS.get(channel.unit or UNITS.get(last, ""))
 
 
 def _table(i: int, text: str) -> ChannelConfig:

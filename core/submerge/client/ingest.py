@@ -184,6 +184,9 @@ class Ingest:
         ):
             model = None
         clock, time = self._clock.read(now.steady)
+        if monitor is not None:
+            monitor.hear(rows, time, now)
+            rows = monitor.admit(rows)
         self._see(rows, current)
         block = prepare(
             rows,
@@ -197,8 +200,6 @@ class Ingest:
             judges=model is not None,
         )
         self._clock = clock
-        if monitor is not None:
-            monitor.hear(rows, time, now)
         if block.left_out:
             current.leave_out(block.why)
         judgement = None

@@ -31,6 +31,7 @@ from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block, RowTime
 from submerge.judge.score import RowScores, ScoringModel, score
 from submerge.pca.own_scatter import WIDEST, OwnScatter, covariance_of
+from submerge.pca.subspace import LARGEST
 from submerge.protocol.alarm_status import Alarm, AlarmStatus, Waiting
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now
@@ -39,7 +40,7 @@ from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
 from submerge.stats.block_maxima import BlockMaxima
-from submerge.stats.node_mean import HALF_LIFE_S, READY, OwnMean
+from submerge.stats.node_mean import HALF_LIFE_S, READY, SETTLED_S, OwnMean
 from submerge.stats.resolution import Resolution
 from submerge.stats.statistic import By, raised_by
 
@@ -136,6 +137,10 @@ class NodeMonitor:
         self._heard: Model | None = None
         self._kinds: tuple[By, ...] = raised_by(factors=False)
         self._first = np.zeros((2, schema.width))  # sums and counts of readings before it is ready
+        ready = self.own is not None and self.own.ready and kept.resolution is not None
+        self._late = np.isnan(self._resolution.last) & ready  # channels without a level yet
+        self._coming = np.zeros((2, self._count))  # sums and counts of their first readings
+        self._unsure = np.zeros(schema.width)  # noise until it is known how they vary
         self._timed = False  # whether the limits knew how long a row is
         self._unlearnt_s = 0.0  # the age of its mean since rows were learnt
         self._held_for = 0  # the number of the alarm that the reference is for
@@ -234,7 +239,7 @@ class NodeMonitor:
         if self.own is not None and not self.own.ready:
             return Waiting("mean", self.own.count, READY)
         if self.detector is not None and not self.detector.limits.known:
-            scored = max(self.detector.highest.rows.values(), default=0)
+            scored = self.detector.highest.counted
             return Waiting("limits", scored, LEAST_ROWS) if scored < LEAST_ROWS else None
         return None
 
@@ -264,6 +269,30 @@ class NodeMonitor:
         """Return rows (n, channels), scaled, with the most likely value in each gap."""
         reference, own = self._reference_for(model)
         return self._scoring_model(reference).filled(rows, own)
+
+    def admit(self, rows: Array) -> Array:
+        """Return rows (n, channels), in units, with gaps where a channel has no level here yet.
+
+        The first readings of one that is heard for the first time are its level. How it varies is
+        not known for a day: by its scale, and less as that goes by.
+        """
+        late = self._late
+        if self.own is None or rows.ndim != 2 or rows.shape[1] != len(late) or not late.any():
+            return rows
+        known = (np.abs(rows) < LARGEST) & late
+        self._coming += [np.where(known, rows, 0.0).sum(axis=0), known.sum(axis=0)]
+        sums, counts = self._coming
+        come = late & (counts >= READY)
+        if come.any():
+            means = np.tile(sums / np.maximum(counts, 1), self._lags)
+            levels, at = self._schema.scaled(means[None])[0], np.tile(come, self._lags)
+            self.own = own = replace(self.own, rows=np.where(at, levels, self.own.rows))
+            if self._reference is not None and (held := self._reference[1]) is not None:
+                held = replace(held, rows=np.where(at, own.rows, held.rows))
+                self._reference = self._reference[0], held
+            self._late = late & ~come
+            self._unsure, self._scoring = np.where(at, 1.0, self._unsure), None
+        return np.asarray(np.where(late, np.nan, rows))
 
     def hear(self, rows: Array, time: RowTime, now: Now) -> None:
         """Take rows (n, channels) as they come, NaN for gaps: a channel may have fallen silent."""
@@ -352,6 +381,7 @@ class NodeMonitor:
         """Take rows that are learnt into the node's own mean; `gaps` in them were filled."""
         n = len(rows)
         self._unlearnt_s += time.elapsed_s(n)
+        self._unsure = np.maximum(0.0, self._unsure - time.seen_s(n) / SETTLED_S)
         if self.own is None or not n:
             return
         kept = 2.0 ** -min(self._unlearnt_s / self._half_life_s, 1000.0)
@@ -371,6 +401,8 @@ class NodeMonitor:
             # What filled them was not about this mean. A channel that stands still varies by less.
             mean = np.where(counts > 0, sums / np.maximum(counts, 1), self.own.rows)
             self.own = replace(self.own, rows=mean)
+            if self.own.ready:
+                self._late = counts[: self._count] == 0
 
     def _is_ready(self, model: Model) -> bool:
         """Whether scores by a model mean anything yet."""
@@ -447,6 +479,7 @@ class NodeMonitor:
                 self._count,
                 factors,
                 own,
+                self._unsure if self._unsure.any() else None,
             )
             self._scoring = model, scoring
         return self._scoring[1]

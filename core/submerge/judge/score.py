@@ -277,9 +277,13 @@ class ScoringModel:
         channels: int,
         factors: tuple[Factors, ...] = (),
         own: OwnScatter | None = None,
+        unsure: Array | None = None,  # (dim,), noise that is added for a while
     ) -> None:
         self.summary, self.limits, self.channels, self.own = summary, limits, channels, own
-        self.scorer = summaries.scorer(summary, channels, of_node(factors, summary, own))
+        factors = of_node(factors, summary, own)
+        if unsure is not None and factors:
+            factors = (replace(factors[0], noise=factors[0].noise + unsure), *factors[1:])
+        self.scorer = summaries.scorer(summary, channels, factors)
         self._left: dict[bytes, Remaining] = {}  # by pattern of gaps
         self._most_left = min(PATTERNS, PATTERN_NUMBERS // channels + 1)
         self._weights: tuple[ResidualScale, Array] | None = None

@@ -191,7 +191,8 @@ Sparkplug B: data without names, which come with the next birth of their edge no
 for it, which publishes a message"""
 
 SCALES = """\
-# The units differ: it first measures each channel's mean and deviation."""
+# Each channel counts by what a person would notice in its unit; one whose unit it does not know is
+# measured first."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ def propose_mqtt(options: BrokerOptions) -> Proposal:
     return Proposal(
         source=f"the devices of {options.url}",
         sensor=_sensor(options, patterns, choice),
-        schema=SchemaConfig(channels=channels, scaling="fleet"),
+        schema=SchemaConfig(channels=channels, scaling="units"),
         schema_note=SCALES,
         found=choice.found,
         left_out=choice.left_out,

@@ -236,7 +236,7 @@ def propose_program(command: Sequence[str], *, listen_s: float | None) -> Propos
     return Proposal(
         source=f"the lines of {command[0]}",
         sensor=PROGRAM_SENSOR.format(command=f"[{', '.join(map(quoted, whole))}]"),
-        schema=SchemaConfig(channels=channels, scaling="fleet"),
+        schema=SchemaConfig(channels=channels, scaling="units"),
         schema_note=FLEET_SCALES,
         found=choice.found,
         left_out=tuple(

@@ -146,7 +146,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
         if listen.roster is None and listen.aggregators is None:
             listen = replace(listen, aggregators=())  # machines join it, and no other root
         # Gamma and landmarks of a kernel need more rows than scales do.
-        soon = self.schema.scaling == "fleet" and self.schema.features is None
+        soon = self.schema.learns_scaling and self.schema.features is None
         return AggregatorConfig(
             node=self.root,
             advanced=AdvancedConfig(scaling_rows=SCALED_FROM) if soon else AdvancedConfig(),

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.root import SOONER
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor import NewestScore, newest_score
 from submerge.client.node import ClientNode
@@ -408,7 +409,8 @@ class Telling:
         self._arrivals = Arrivals(names, config.sensor, time.monotonic())
         self._question = held_of(config.group, config.node)
         units = {channel.name: channel.unit for channel in config.schema.sensed}
-        self._needed = config.aggregator.settings.scaling_rows
+        sooner = SOONER if config.schema.given else 1
+        self._needed = config.aggregator.settings.scaling_rows // sooner
         self._line = partial(json_of if as_json else text_of, units=units, needed=self._needed)
         self._pace = MeasuringPace(config.sensor.every_s)
         self._fills = config.gaps == "fill"

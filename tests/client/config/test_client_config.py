@@ -673,7 +673,8 @@ def test_spares_beyond_the_dimension_weigh_nothing(read) -> None:
         ),
         pytest.param(
             {"schema": 'channels = [{ name = "a", scale = 2 }]'},
-            'schema.scaling: expected "fixed" or "fleet", since "a" has numbers for it, got "none";'
+            'schema.scaling: expected "fixed", "fleet" or "units", since "a" has numbers for it,'
+            ' got "none";'
             " or leave offset and scale out",
             id="numbers without scaling",
         ),

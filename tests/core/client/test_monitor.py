@@ -125,6 +125,27 @@ def test_rows_are_scored_about_the_node_s_own_mean():
     )
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_channel_that_comes_late_begins_at_its_first_readings(restarts):
+    """It lies five hundred off what filled it, which is no alarm: its tenth reading is its mean."""
+    node = Node()
+    early, rows = node.draw(2 * DAY), node.draw(60)
+    early[:, 5] = np.nan
+    rows[:, 5] += 500.0
+    node.reads(early[:-20])
+    if restarts:
+        again = Node(kept=node.intake.kept)
+        again.row, again.rng, node = node.row, node.rng, again
+    node.model = fleet(limit=12.0)
+    node.reads(early[-20:])
+    assert abs(node.monitor.own.rows[5]) < 20.0
+    scored = node.reads(rows)
+
+    assert () == node.monitor.alarms
+    assert np.concatenate([each.scores.spe for each in scored]).max() < 12.0
+    assert rows[:, 5].mean() == pytest.approx(node.monitor.own.rows[5], abs=1.0)
+
+
 def test_rows_of_an_alarm_are_counted_and_not_learnt():
     """Neither by the life nor by the mean; nor do they count as usual."""
     node = Node().settled()

@@ -52,6 +52,22 @@ def test_descriptions_name_the_new_device_and_the_renamed_one() -> None:
     ]
 
 
+def test_the_first_score_comes_at_once_and_a_late_device_raises_no_alarm() -> None:
+    """Units say the scales. A garden that speaks after an hour lies a thousand hPa off nothing."""
+    heard = [
+        message
+        for message in Household(1, 2 * HOUR_S / DAY_S).messages()
+        if not message.topic.endswith("/garden") or message.time > HOUR_S
+    ]
+    box = VirtualBox(box_config(channels()), step_s=10.0)
+    box.hear((message for message in heard if message.time < 450), 450)
+
+    assert box.scored > 0
+    assert box.rows < 45
+    box.hear((message for message in heard if message.time >= 450), 2 * HOUR_S)
+    assert [] == [alarm for alarm in box.alarms.values() if named(alarm).startswith("garden")]
+
+
 def test_the_log_says_which_devices_come_and_go() -> None:
     """One that is new, one under another name, and one that falls silent for a while."""
     sensor = VirtualSensor(box_config(channels(without=(ATTIC,))))

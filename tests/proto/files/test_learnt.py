@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def _reversed(state):
         windows=dict(reversed(seen.hours.windows.items())),
         spared=dict(reversed(seen.hours.spared.items())),
     )
-    numbers = (getattr(seen.highest, each.name) for each in fields(HighestSoFar))
+    numbers = (seen.highest.rows, seen.highest.values, seen.highest.means)
     highest = HighestSoFar(*(dict(reversed(each.items())) for each in numbers))
     return replace(state, detector=replace(seen, hours=hours, highest=highest))
 

@@ -217,6 +217,7 @@ class AlarmDetector:
     highest : What provisional limits of its own follow from.
     counts_rows : Whether the rows that it watches count for these; those of files are judged alone.
     group_rows : Rows that the group had learnt when its newest model was made.
+    aged_rows : The same when the highest were last aged.
     held : Statistics that had promised limits: they keep them while half of their maxima are left.
     closeness : How close the rows of the newest minute came to an alarm; at least 1 while a channel
         is stuck.
@@ -235,6 +236,7 @@ class AlarmDetector:
     highest: HighestSoFar = field(default_factory=HighestSoFar)
     counts_rows: bool = True
     group_rows: int = 0
+    aged_rows: int = 0
     held: frozenset[By] = frozenset()
     closeness: Closeness = NOT_CLOSE
     silences: SilentChannels | None = None
@@ -340,14 +342,18 @@ class AlarmDetector:
         # A root that begins again has no maxima at first; nor is a rate of rows one of time yet.
         if maxima is not None and self.settings.often_per_s(self.row_s):
             held = frozenset(limits.known if limits.promised else ())
+        highest, aged_rows = self.highest, self.aged_rows
+        if group_rows >= 2 * aged_rows:
+            highest, aged_rows = highest.aged(), group_rows
         new = replace(self, limits=limits, hours=hours, group_rows=group_rows, held=held)
+        new = replace(new, highest=highest, aged_rows=aged_rows)
         if new._is_rare(limits):
             return new
         return replace(new, limits=AlarmLimits(armed_in_s=limits.armed_in_s))
 
     def _is_rare(self, limits: AlarmLimits) -> bool:
         """Return whether limits are exceeded as rarely as the rows of the group allow to say."""
-        rows = self.group_rows + max(self.highest.rows.values(), default=0)
+        rows = self.group_rows + self.highest.counted
         wanted_s = min(RARE * rows, LEAST_RARE) * self.row_s
         return limits.provisional_s == 0.0 or limits.provisional_s >= wanted_s
 

@@ -9,7 +9,8 @@ falls by another factor of `FURTHER` up to the limit
     h + (h - m) log(FURTHER) / log(n / a)
 
 which is exceeded that much more rarely. Tails of sums of squares fall faster, and the limit errs on
-the high side. Every row makes the rate rarer.
+the high side. Every row makes the rate rarer. A model of few rows scores some rows far too high:
+whenever it has twice the rows, those before it had half of them are forgotten (`aged`).
 
 Rows of an alarm are not counted while they are withheld or far above the limit, and an alarm that
 ends counts as high as its limit: a fault makes no other normal, and a limit that is too low grows
@@ -59,6 +60,7 @@ class HighestSoFar:
     rows: Mapping[By, int] = field(default_factory=dict)
     values: Mapping[By, float] = field(default_factory=dict)
     means: Mapping[By, float] = field(default_factory=dict)
+    newest: HighestSoFar | None = None  # of the rows since it was last aged
 
     @classmethod
     def pooled(cls, parts: Iterable[HighestSoFar]) -> HighestSoFar:
@@ -74,26 +76,40 @@ class HighestSoFar:
     def after(self, scores: Mapping[By, Array], statistics: Array | None) -> HighestSoFar:
         """Return it after n more scores of each kind; without statistics (kinds, n), no highest."""
         rows, means = dict[By, int](), dict[By, float]()
+        newest = None if self.newest is None else self.newest.after(scores, statistics)
         for kind, each in scores.items():
             rows[kind] = self.rows.get(kind, 0) + len(each)
             mean = self.means.get(kind, 0.0)
             means[kind] = mean + (float(each.mean()) - mean) * len(each) / rows[kind]
         if statistics is None:
-            return replace(self, rows=rows, means=means)
+            return replace(self, rows=rows, means=means, newest=newest)
         new = zip(scores, statistics.max(axis=1).tolist(), strict=True)
         values = {kind: max(value, self.values.get(kind, 0.0)) for kind, value in new}
-        return HighestSoFar(rows, values, means)
+        return HighestSoFar(rows, values, means, newest)
 
     def at_least(self, values: Mapping[By, float]) -> HighestSoFar:
-        return replace(self, values=larger(self.values, values)) if values else self
+        if not values:
+            return self
+        newest = None if self.newest is None else self.newest.at_least(values)
+        return replace(self, values=larger(self.values, values), newest=newest)
+
+    @property
+    def counted(self) -> int:
+        """Of how many rows it is, by the oldest kind."""
+        return max(self.rows.values(), default=0)
+
+    def aged(self) -> HighestSoFar:
+        """Return it without the rows of before it was last aged, if there are enough since."""
+        newest = self.newest or self
+        return replace(newest, newest=HighestSoFar()) if newest.counted >= LEAST_ROWS else self
 
     def least_news(self, kind: By) -> float:
         """Return what a statistic has to exceed to be the highest; -1 if any may."""
-        return self.values.get(kind, -1.0)
+        return (self.newest or self).values.get(kind, -1.0)
 
     def over(self, limits: AlarmLimits, row_s: float) -> AlarmLimits:
         """Return limits by the highest values, if they are rarer exceeded than those given."""
-        least = max(LEAST_ROWS, OLD_ENOUGH * max(self.rows.values(), default=0))
+        least = max(LEAST_ROWS, OLD_ENOUGH * self.counted)
         rows = {kind: n for kind, n in self.rows.items() if n >= least}
         if limits.promised or not rows or not row_s:
             return limits

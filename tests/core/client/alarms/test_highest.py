@@ -71,3 +71,20 @@ def test_parts_are_pooled_as_one():
 
     assert (whole.rows, whole.values) == (pooled.rows, pooled.values)
     assert whole.means["spe"] == pytest.approx(pooled.means["spe"])
+
+
+def test_what_a_young_model_scored_is_forgotten_once_it_has_twice_the_rows():
+    """Rows since it was last aged stay; without enough of them, all do."""
+    wild, usual = np.full((1, 100), 900.0), np.full((1, 100), 9.0)
+    seen = HighestSoFar().after({"ewma": wild[0]}, wild).aged()
+    few = seen.after({"ewma": usual[0, :9]}, usual[:, :9])
+    seen = seen.after({"ewma": usual[0]}, usual)
+    aged = seen.aged()
+    again = aged.after({"ewma": np.ones(100)}, None).at_least({"ewma": 12.0}).aged()
+
+    assert few is few.aged()
+    assert ({"ewma": 200}, {"ewma": 900.0}) == (seen.rows, seen.values)
+    assert ({"ewma": 100}, {"ewma": 9.0}) == (aged.rows, aged.values)
+    assert ({"ewma": 100}, {"ewma": 12.0}) == (again.rows, again.values)
+    assert aged.over(AlarmLimits(), 1.0).known["ewma"] < 20.0
+    assert 8.0 > aged.least_news("ewma")  # a row below the highest is news to the newest
