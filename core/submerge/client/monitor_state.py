@@ -21,11 +21,10 @@ from submerge.stats.stuck import Habits, RunLengths
 class MonitorState:
     """What a monitor keeps for the node's next process, under one schema.
 
-    `own` is there if center = "own", or an alarm has settled. `reference` is the model that the
-    open alarm is held to while its rows are learnt, `held` the mean of it, `level` where its rows
-    are. `offset` (channels,), scaled, is how far alarms that settled have moved the node's level:
-    it is subtracted before rows are learnt, for what no person judged does not move the group's
-    model. `scatter` is how its rows vary, if center = "own" and the group is narrow.
+    own : If center = "own", or once an alarm has settled.
+    reference, held : The model that the open alarm is held to while its rows are learnt; its mean.
+    level : Where the rows of the open alarm are.
+    scatter : How its rows vary, if center = "own" and the group is narrow.
     """
 
     fingerprint: str
@@ -38,6 +37,8 @@ class MonitorState:
     habits: Habits | None = None
     residual_scale: ResidualScale | None = None
     level: NewLevel | None = None
+    # (channels,), scaled: how far alarms that settled have moved the node's level. It is subtracted
+    # before rows are learnt, for what no person judged does not move the group's model.
     offset: Array | None = None
     resolution: Resolution | None = None
     scatter: OwnScatter | None = None

@@ -1,7 +1,6 @@
 """FeatureMap: maps a reading to the features that are learnt.
 
-A map is frozen, and `spec()` describes it completely. The spec is part of the schema's
-fingerprint: nodes whose maps differ never merge. Linear fleets use `Identity`.
+A map is frozen, and `spec()`, a part of the schema's fingerprint, describes it completely.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Sparse rows, recognised by their methods: scipy is never imported here.
 
-scipy trusts indices that were set after construction, and its loops then read and write outside
-of their arrays. `as_csr` is the one place where rows come in, and looks at them first.
+scipy's loops trust indices that were set after construction. `as_csr` looks at them first.
 """
 
 from __future__ import annotations

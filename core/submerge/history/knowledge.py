@@ -1,8 +1,7 @@
 """Learnt: all that is known of machines from their rows: what scores, and what merges.
 
 A `Model` is made to be sent: directions in float32, and limits. What it was made from is here
-beside it, in full, so that it can be merged with more. `submerge_proto.files.learnt` makes it a
-file, and reads it back.
+beside it, in full, so that it can be merged with more (`submerge_proto.files.learnt`).
 """
 
 from __future__ import annotations
@@ -25,14 +24,11 @@ from submerge.stats.moments import Moments
 class Learnt:
     """What is known of machines from their rows.
 
-    model : What scores.
-    summary : What merges: directions with the spare ones, or the whole scatter, in float64. None
-        where it is not known: a model that came from an aggregator below the root.
+    summary : What merges: spare directions too, or the whole scatter. None for a model from below.
     moments : Of the channels, in their units.
     sketches : Of scores of rows that the scoring model had not learnt, with their block maxima.
     chunks : By key, ascending; for a fleet's model, those of the histories that it held.
-    origin : Empty for files. For a fleet, the group and the incarnation of the root: "pumps
-        18bc...". A fleet does not learn from its own model.
+    origin : A fleet's group and root, "pumps 18bc..."; it never learns its own. Empty for files.
     monitors : By machine, ascending: how its channels behave. They hold no alarm.
     lags : Rows that a scored vector is made of.
     period_s : Time that a row stands for; 0 if it is not known.

@@ -23,17 +23,14 @@ class FitSettings:
     """How a history is learnt.
 
     rank : Directions that SPE and T2 are of; 0 chooses them by held-out likelihood.
-    rank_max, oversample : Most directions to choose from; spare ones that the model keeps beside
-        them.
+    rank_max, oversample : Most directions to choose from; spare ones that the model keeps.
     when : Rows for which it does not hold are left out.
     leaves_out : Spans of time that are unlike all others are left out.
     exclude : Rows in these are neither learnt nor scored. Each has to have some.
     faults : Known faults: their rows are not learnt either.
     alarms : Limits are those of its rule (`after` of `of` rows).
-    judged_rows : Rows of a machine that are judged in one go (`history.second_pass`). More keeps
-        what a monitor remembers for longer, and gives workers fewer spans.
-    schema : What is learnt under it merges with what a fleet has learnt under it. By default it
-        follows from the rows: their scale, and a mean for each machine if there are several.
+    judged_rows : Of a machine, in one go. More keeps what a monitor remembers; workers get less.
+    schema : By default it follows from the rows: their scale; of several machines, own means.
     """
 
     rank: int = 0

@@ -37,18 +37,12 @@ class Job:
     id : Names it for ever; no two jobs have one id.
     kind : A name in `kinds.KINDS`.
     settings : Of the kind. All kinds know "seed" and "held_out" (`points.split`).
-    group, fingerprint, width : The group, its schema's fingerprint, and channels of its rows:
-        others take no part.
-    open_s, round_s, job_s : How long the root waits for participants, for a round, and for the
-        answer. Each level below has three quarters of the time of the one above.
-    exact : When a participant leaves, the job begins again without it: the answer holds nothing of
-        it. Otherwise the job goes on, and what it gave to earlier rounds stays in.
+    fingerprint, width : Of the group's schema, and of its rows: others take no part.
+    open_s, round_s, job_s : Times to join, for a round and for all; 3/4 of it at each level below.
+    exact : When a participant leaves, the job begins again without it; otherwise it goes on.
     attempts : How often an exact job may begin, at most.
     rounds : Rounds of an attempt, at most.
     least : Fewer participants than this are a failure.
-    piece_bytes, payload_bytes : The largest piece of a payload, and the largest payload. A piece
-        and what is around it have to fit the smallest limit of a parent, 64 KiB in a narrow group,
-        and that of a broker.
     """
 
     id: str
@@ -64,6 +58,8 @@ class Job:
     attempts: int = 8
     rounds: int = 500
     least: int = 1
+    # A piece and what is around it have to fit the smallest limit of a parent, 64 KiB in a narrow
+    # group, and that of a broker.
     piece_bytes: int = 48 << 10
     payload_bytes: int = 16 << 20
 

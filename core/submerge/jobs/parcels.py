@@ -62,8 +62,7 @@ def numbers(bits: bytes) -> set[int]:
 class OutgoingParcel:
     """A parcel on its way to one other node; each piece's stamp is child, this incarnation, turn.
 
-    If it `awaits_more`, another message answers it: until `settle`, its first piece is sent again
-    now and then, because the other side may have forgotten it.
+    awaits_more : Until `settle` its first piece is sent now and then: the other side may forget it.
     """
 
     def __init__(

@@ -42,18 +42,14 @@ class Ages(NamedTuple):
 
 
 class Blend(NamedTuple):
-    """Weights of a block and of the past before it.
+    """Weights of a block and of the past before it."""
 
-    `past` multiplies the past's weight, energy and squared sigma, and `weight` is w, faded; `pull`
-    is 0 without centering; the running mean moves toward the drift by `follow`, W / (w + W).
-    """
-
-    past: float
+    past: float  # multiplies the past's weight, energy and squared sigma
     ages: Ages
     mass: float
-    pull: float
-    follow: float
-    weight: float
+    pull: float  # 0 without centering
+    follow: float  # W / (w + W), by which the running mean moves toward the drift
+    weight: float  # w, faded
 
     @classmethod
     def of(cls, n: int, weight: float, *, forgetting_factor: float, center: bool) -> Blend:

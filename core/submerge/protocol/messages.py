@@ -1,9 +1,4 @@
-"""The messages between nodes.
-
-Up: `Join`, then `Report`s. Down: `Joined`, an `Answer` to each report, `Hello`, `Model`.
-A report holds everything that one incarnation has seen; it replaces the report before it and
-is never added to it. Rules: docs/protocol.md.
-"""
+"""The messages between nodes: up `Join` and `Report`, down the others (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -46,12 +41,10 @@ class Question(NamedTuple):
     pinned : of the parent that sends it
     number : names it, for its reply; drawn by whom an operator asks
     path : names of the nodes below `node` on the way, the last one replies; empty: `node` does
-    topic : "nodes" and "scores" of an aggregator; "settings" of any node; "recent" and "values" of
-        a client. A node that does not know a topic says so
+    topic : of aggregators "nodes", "scores"; of any "settings"; of clients "recent", "values"
     about : of one node only; empty: of all
     after : a page begins after this name; empty: from the first
-    since_s, step_s : of what happens over time: from this time on (Unix), in steps of so many
-        seconds; 0 where a topic has none
+    since_s, step_s : of what happens from this time on (Unix), in such steps; 0 for other topics
     """
 
     node: str
@@ -158,12 +151,9 @@ still fit into a message."""
 
 
 class Incarnation(NamedTuple):
-    """One uninterrupted run of a state, from zero: a client's process, an aggregator's store.
+    """One uninterrupted run of a state, from zero: a client's process, an aggregator's store."""
 
-    created_ms is by a clock that may be wrong: it names an incarnation and does not order them.
-    """
-
-    created_ms: int
+    created_ms: int  # by a clock that may be wrong: it names, and does not order
     nonce: int
 
     def __str__(self) -> str:
@@ -199,12 +189,9 @@ class Pin(NamedTuple):
 
 
 def binds(old: Pin | None, new: Pin) -> bool:
-    """Return whether what is pinned to `old` may report to `new`.
-
-    An incarnation belongs to one parent incarnation for ever, with one exception: it may go from a
-    root that is gone to the root in its place. Two roots are never merged, so both may count the
-    same readings.
-    """
+    """Return whether what is pinned to `old` may report to `new`."""
+    # To one parent incarnation for ever, but from a root that is gone to the root in its place. Two
+    # roots are never merged, so both may count the same readings.
     return old is None or old.incarnation == new.incarnation or (old.top and new.top)
 
 
@@ -274,12 +261,8 @@ class Report:
     as_of, synced : Wall time that it describes, in seconds, and whether that clock is synchronized.
     version : Of the newest model in use, here or below.
     lifetime : Readings that this node has seen since it was set up, as far as it remembers.
-    software : What sent it, for people; empty until it is decoded.
-    certified_until : Wall time at which its sender's certificate expires, for people; 0 without
-        one.
-    alarm_status : Of a client, or of all below an aggregator.
-    trail : Of a client's scores, for people; `NO_TRAIL` in a final, from an aggregator, and in what
-        was kept. Two reports with one seq may have different ones.
+    software, certified_until : Of its sender, for people: empty until decoded; wall time, or 0.
+    trail : Of a client's scores, for people: two reports with one seq may have different ones.
     earlier : Of an aggregator, while a scale is measured; never beside a summary.
     method : Of a client, for people: what has made its summary.
     """
@@ -454,12 +437,9 @@ FromBelow = Join | Report | DrillReport | QuestionReply
 
 
 def successor(measured: Incarnation, family: str) -> Incarnation:
-    """Return the name that follows from the incarnation that measured and from the settled schema.
-
-    All copies of its readings, on whatever disk, have this one name, and a parent counts a name
-    once. Schemas of one family (`Schema.family`) give one name: a parent reads rows of one as rows
-    of the other. Another family gives another name: such rows never stand in for each other.
-    """
+    """Return the name that follows from the incarnation that measured and the settled schema."""
+    # All copies of its readings have this one name, and a parent counts a name once. Rows of one
+    # family are read as of one another; those of another never stand in for each other.
     text = f"{measured} {family}".encode()
     nonce = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
     return Incarnation(measured.created_ms, nonce >> 1)

@@ -1,8 +1,6 @@
 """NystromKPCA: kernel PCA from a few landmarks (NY-KPCA), in one pass, that merges.
 
-With the landmarks chosen, rows add to a small covariance: learning continues row by row
-(`partial_fit`), and estimators with the same landmarks merge without any loss (`merge`).
-It does not use a Gram matrix of the rows, and finds no pre-images.
+With the landmarks chosen, rows add to a small covariance: `partial_fit` and `merge` lose nothing.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Quarantine: which nodes of a group are kept out of the model, and why.
 
-Reports of a client's incarnation only grow, and two different ones never share a number. One that
-contradicts itself is run by two processes, by a machine restored with its memory, or by a liar: its
-rows are kept, but no model is made of them until a person releases it. An operator may quarantine
-any node. An aggregator never is for a contradiction: its store may be a backup, of a whole site.
-
-A first equivocation may be chance: our own software may change a digest. The same report again does
-not count: brokers deliver messages twice.
+Two different reports of a client's incarnation never share a number. One that contradicts itself is
+run by two processes, by a machine restored with its memory, or by a liar: no model is made of its
+rows until a person releases it. An aggregator never is for that: its store may be a backup, of a
+whole site. A first equivocation may be chance: our own software may change a digest.
 """
 
 from __future__ import annotations

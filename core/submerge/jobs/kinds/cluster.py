@@ -7,13 +7,8 @@
     lloyd       the scores: `KMeansJob`, round by round
     measure
 
-No row travels, and no score of a row but where it is a cluster of its own (`KMeansJob`). What a
-participant sends does not depend on the number of its rows.
-
-References
-----------
-Balcan, Liang, Song, Woodruff & Xie, Communication Efficient Distributed Kernel PCA, KDD 2016
-(kernel PCA, then k-means). `submerge.kernel.spectral` has the mathematics and its limits.
+No row travels, and no score of a row but where it is a cluster of its own (`KMeansJob`).
+`submerge.kernel.spectral` has the mathematics, its limits and the paper.
 """
 
 from __future__ import annotations

@@ -33,17 +33,13 @@ ROUNDED = 1e-12
 
 
 class LeadingAxes(NamedTuple):
-    """The answer of disLR: orthonormal axes (m, r) in the points' coordinates, largest first.
-
-    `mean` (m,) is zeros unless centered. Squared distances are `inside` from it, and `outside` from
-    the span.
-    """
+    """The answer of disLR: orthonormal axes (m, r) in the points' coordinates, largest first."""
 
     axes: Array
     eigenvalues: Array
-    mean: Array
-    inside: float
-    outside: float
+    mean: Array  # (m,), zeros unless centered
+    inside: float  # squared distances from the mean
+    outside: float  # squared distances from the span
 
 
 class Coordinates(NamedTuple):
@@ -116,15 +112,13 @@ def found_in_ranks(up: Arrays, k: int) -> LeadingAxes:
 
 
 def sketch_up(at: Coordinates, columns: int, *, center: bool, seed: int) -> Arrays:
-    """Return the triangle of random sums of the rows, of all rows if there are no more.
-
-    If centered, a column of ones is summed as well: the mean is subtracted later.
-    """
+    """Return the triangle of random sums of the rows, of all rows if there are no more."""
     C = at.inside
     square = float(np.vdot(C, C))
     sums = {"sums": np.array([len(C), square, at.outside])}
     if center:
         sums["mean"] = C.sum(axis=0)
+        # A column of ones is summed as well: the mean is subtracted later.
         C = np.hstack([C, np.ones((len(C), 1))])
     if len(C) > columns:
         C = summed(C, columns, seed=seed)
