@@ -1,7 +1,6 @@
 """leaving(): settings that go, and are used until then; ignoring them would change the schema.
 
-Each costs one log line. From version `REFUSED_FROM` on they are unknown settings, and this module
-goes.
+From version `REFUSED_FROM` on they are unknown settings, and this module goes.
 """
 
 from __future__ import annotations

@@ -168,10 +168,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
         return RandomFourier(kernel, self.features, cast(Kind, self._map), self.seed)
 
     def build_for(self, names: Sequence[str]) -> FeatureMap:
-        """Return the map for channels of these names, lags included; landmarks are read.
-
-        Raises UsageError if their file is no table of `features` landmarks without gaps.
-        """
+        """Return the map for channels of these names, lags included; landmarks are read."""
         if self.landmarks is None or self.of_fleet:
             return self.built
         points = _landmarks(self.landmarks, names)

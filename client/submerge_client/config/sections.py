@@ -1,7 +1,6 @@
 """Sections of a configuration: frozen structs, and the one-line error for a wrong setting.
 
-A section checks in `__post_init__` how its settings fit together. Its errors get their place in
-front on the way up. Nothing here knows of files or of the environment.
+A section checks in `__post_init__` how its settings fit together. Errors get their place later.
 """
 
 from __future__ import annotations

@@ -65,15 +65,11 @@ class Linear(NamedTuple):
 
 
 def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | None = None) -> int:
-    """Return the largest size of a report, in bytes: 4 dim k + 16 dim + 8 k + 256 + scores.
-
-    A narrow group sends 2 dim (dim + 1) in place of 4 dim k; the larger counts, since an earlier
-    parent gets columns. A kernel group has columns for the features, of `dim`, and once more for
-    the readings. The k columns, spare ones included, count as float32. An aggregator's (`merged`)
-    has more fields.
-    """
+    """Return the largest size of a report, in bytes: 4 dim k + 16 dim + 8 k + 256 + scores."""
     beside = ENVELOPE + SCORES + BELOW * merged
     if linear is None:
+        # A narrow group sends this in place of 4 dim k; the larger counts, since an earlier parent
+        # gets columns.
         whole = 2 * dim * (dim + 1) if is_narrow(dim, k) else 0
         # Moments, sent before the scaling is known, take 16 dim: as much as two columns.
         return max(4 * dim * max(k, 2), whole) + 8 * (2 * dim + k) + beside

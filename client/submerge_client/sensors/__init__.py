@@ -1,8 +1,7 @@
 """Sensors: the sources of rows, one kind in each module.
 
-A sensor reads in a thread of its own and hands rows over. It has no queue, or a bounded one that
-counts what it drops: `hand` blocks while the node is behind. `counts` says what a sensor left
-out. Libraries of one kind (paho-mqtt, psutil) are loaded when that kind is opened.
+A sensor reads in a thread of its own; `hand` blocks while the node is behind. Libraries of one kind
+(paho-mqtt, psutil) are loaded when that kind is opened.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ def open_sensor(
 ) -> Sensor:
     """Return a sensor of the schema's channels; UsageError if impossible, or an extra is missing.
 
-    Rows wait `gather_s` for others (`RowGatherer`, `ReadPace`). What a sensor learns of its devices
-    is kept in `habits`, if given; metrics that are passed on go to the outlet. `note` is for any
-    thread.
+    note, gather_s : As in `SensorKind.open`.
+    habits, outlet : Where what a sensor learns of its devices is kept; for metrics that go on.
     """
     # Late: kinds of other packages, which it loads, may import this package.
     from submerge_client.config import sensors as kinds

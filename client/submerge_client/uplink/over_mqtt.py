@@ -1,8 +1,7 @@
 """MqttUplink: the uplink to a parent through an MQTT broker.
 
-`Opened` means that the broker is reachable; that the parent is, its hello shows. While the broker
-is out of reach, the newest message of each kind and group waits. The broker retains a report, so
-that a parent that comes later finds it.
+`Opened` means that the broker is reachable; that the parent is, its hello shows. The broker retains
+a report, so that a parent that comes later finds it.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ DOWN: tuple[Kind, ...] = ("joined", "answer", "drilled", "question", "replied", 
 class MqttUplink:
     """An `Uplink` over MQTT; fleet, parent and node are in every topic, and are the client id.
 
-    A broker allows one connection an id: a second process of this node disconnects this one. Tries
-    wait `first_wait_s`, then twice as long each, up to 60 s.
+    A broker allows one connection an id: a second process of this node disconnects this one.
     """
 
     def __init__(

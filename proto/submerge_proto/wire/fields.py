@@ -3,8 +3,6 @@
 Each field of a message is declared once, beside the attribute that it stands for:
 
     PIN = form(pb.Pin, Pin, parent=PLAIN, incarnation=INCARNATION, top=PLAIN)
-
-`PIN.made(pin)` is a message and `PIN.read(message)` the pin, each field checked in this order.
 """
 
 from __future__ import annotations

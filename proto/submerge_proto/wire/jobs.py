@@ -1,7 +1,6 @@
 """encode(), decode(): the messages of jobs as bytes, and back. Foreign bytes are checked here.
 
-What a payload holds is checked when all its pieces are here (`submerge.jobs.envelopes`), and what
-its arrays hold by the kind of job.
+Payloads are checked when all pieces are here (`submerge.jobs.envelopes`), arrays by their kind.
 """
 
 from __future__ import annotations
