@@ -1,7 +1,6 @@
 """`--dask ADDRESS` of `fit`, `score` and `detect`: workers read FILEs in place of this program.
 
-What runs them is found by its entry point (group `submerge.clusters`): a function that connects to
-an address and yields Workers.
+Entry points (`submerge.clusters`) are functions that connect to an address and yield Workers.
 """
 
 from __future__ import annotations

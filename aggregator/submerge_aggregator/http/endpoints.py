@@ -49,7 +49,6 @@ class Endpoints:
     """The operator's socket; operators' address, page and status address, if they are configured.
 
     server : Its store is open already: this keeps a second aggregator off the socket.
-
     page : What a person types to see the page; None without one.
     """
 

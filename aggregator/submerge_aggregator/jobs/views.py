@@ -15,11 +15,10 @@ Plain = int | float | str | bool | None
 class JobView:
     """One job, in a line.
 
-    phase : What the round that is under way is for; "open" while participants are asked; empty once
-        the job is over.
+    phase : Of the round under way; "open" while participants are asked; empty once it is over.
     round, attempt : From 1; 0 while it opens. Of a job that is over: how many there were.
     members : Participants that are in it; of an answer, whose rows it is of.
-    left, declined : Participants that did not stay, and nodes that took no part; 0 while it runs.
+    left, declined : Participants that did not stay, nodes that took no part; 0 while it runs.
     opened_s, ended_s : Unix seconds; 0 for not yet.
     """
 

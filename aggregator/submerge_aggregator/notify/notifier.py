@@ -1,7 +1,6 @@
 """AlarmNotifier: sends alarms to people, in a thread of its own, as sinks wait for disks.
 
-It gets the newest state of each group and hands it to the group's sinks. Nothing piles up: a
-newer state replaces one that is still waiting.
+A newer state of a group replaces one that is still waiting.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What an operator sees of a machine: plain values for JSON and tables.
-
-`survey` makes them, inside the aggregator; the commands that print them read the same classes
-back. Both ends share nothing else.
-"""
+"""What an operator sees of a machine: values for JSON and tables, which commands read back."""
 
 from __future__ import annotations
 
@@ -55,12 +51,10 @@ class NodesPage:
 
 @dataclass(frozen=True, slots=True)
 class RowView:
-    """A live incarnation: its newest report.
+    """A live incarnation: its newest report; times in Unix seconds.
 
-    created_s, as_of_s : When it began, by its own clock; the time of the report, by ours. Unix
-        seconds.
-    learnt, withheld, lost : Readings; none of those that only measured a schema before the present
-        one.
+    created_s, as_of_s : When it began, by its own clock; the time of the report, by ours.
+    learnt, withheld, lost : Readings; none of those that only measured an earlier schema.
     moved : Readings that measured the fleet's schema, and that another incarnation counts since.
     silent_s : Since it was heard; if not heard since this process began, since then.
     model_version : Of the newest model in use, there or below.
@@ -90,10 +84,7 @@ class RowView:
 
 @dataclass(frozen=True, slots=True)
 class SealedView:
-    """The sum over a node's closed incarnations, under one schema.
-
-    What only measured a schema before the present one is not in it: other rows count that.
-    """
+    """The sum over a node's closed incarnations, under one schema, without what only measured."""
 
     learnt: int
     withheld: int
@@ -147,12 +138,10 @@ class AlarmView:
     """An alarm of a node here or below, as JSON has it (`event.facts`), and what is known of it.
 
     worst : 0 where a channel is stuck, and no score is over its limit.
-    verdict : The operator's verdict that the node has confirmed.
-    wanted : The operator's verdict that the node has not confirmed yet.
+    verdict, wanted : The operator's, that the node has confirmed, and that it has not yet.
     reported_by : Which child reported it here: the node itself, or an aggregator above it.
     silent_s : Since that child was heard, or the node by it.
-    denied_by : Other children that report it as ended, or otherwise than the node itself. They are
-        not believed.
+    denied_by : Other children that report it otherwise, and are not believed.
     """
 
     group: str
@@ -200,11 +189,9 @@ class WatchView:
     watched_s : Time watched with limits, of all nodes together.
     allowed : False alarms that were promised for that time, at most.
     raised, confirmed : Alarms that were raised in it; those that a person has called faults.
-    armed_in_s : Estimated time until the limits keep the promise; 0 where they do; None where
-        unknown.
+    armed_in_s : Estimated time until the limits keep the promise; 0 where they do; None: unknown.
     evidence : So many to one that more alarms come than promised, valid at any time.
-    provisional_rows : Rows for one false alarm by provisional limits, where there are most; 0 where
-        there are none.
+    provisional_rows : Rows for one false alarm by provisional limits, where there are most; or 0.
     waiting : What a node without limits waits for, in words; "" where it waits for nothing else.
     """
 
@@ -257,8 +244,7 @@ class DesiredStateView:
     """The desired state of a node, and how it gets there.
 
     verdicts : On its newest eight alarms, by id.
-    reported_by : Which child gets it first: the node itself, or an aggregator above it. None where
-        no report here names the node, and all aggregators below get it.
+    reported_by : Which child gets it first; None: no report names the node, and all get it.
     """
 
     group: str

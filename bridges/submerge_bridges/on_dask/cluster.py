@@ -1,7 +1,6 @@
 """Cluster: a Dask scheduler whose workers are `submerge_files.workers.Workers`.
 
-The scheduler runs a task again whose worker, or whose answer, was lost before it was fetched. An
-argument that is a partition of a Dask collection is computed where the task runs.
+A partition of a Dask collection, as an argument, is computed where the task runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """StreamPCA: principal components of a stream, with river's interface.
 
-The engine learns rows in blocks (`named_rows`). What is shown changes with each block, so that the
-components of two rows compare only as far as the subspace stays. It does not scale: put river's
-`StandardScaler` before it.
+The engine learns rows in blocks (`named_rows`): the components of two rows compare only as far as
+the subspace stays. It does not scale: put river's `StandardScaler` before it.
 """
 
 from __future__ import annotations

@@ -105,7 +105,6 @@ class Judged:
     rows, judged : Rows that were read; those that could be judged.
     stated_rows : Rows in which limits are exceeded once, if they are provisional; else 0.
     left_out : Rows that could not be judged, by reason.
-    periods : Empty without times.
     """
 
     alarms: dict[str, list[FoundAlarm]] = field(default_factory=dict)

@@ -1,9 +1,6 @@
 """Frames: tables of pandas, of polars and of NumPy, as columns of numbers with times; and back.
-Neither pandas nor polars is imported here: a table of theirs has brought it along. A frame's kind
-is known by the package that its class is from.
 
-FrameRows: the channels of a frame as one machine's `Recorded` rows, with their times. It stands
-where `Recordings` stand for files: `rows()` reads from the start, any number of times.
+Neither pandas nor polars is imported here: a table of theirs has brought it along.
 """
 
 from __future__ import annotations
@@ -57,8 +54,7 @@ class FrameColumn:
     """A column of a table, or its index.
 
     kind : What it holds: numbers, times by their type, or text for anything else.
-    values : Returns it (n,): numbers, NaN for a gap; times in seconds since 1970, NaN for none;
-        NaN for text.
+    values : Returns it (n,), NaN for a gap and for text; times in seconds since 1970.
     label : Returns what the table's reader sees in a row.
     """
 
@@ -79,8 +75,7 @@ class Frame:
 
     index : If it is of times.
     passed_over : The type of an index that is not of times, nor counts the rows; "" without one.
-    scores : Returns new columns with a value for each row, as a table of the same kind; beside
-        them, of a table without an index, its column of times of that name.
+    scores : Returns new columns as a table of the same kind, with its times.
     table : Returns a new table of the same kind; some columns are its index, where there is such.
     """
 
@@ -259,8 +254,7 @@ def _head(name: str, column: FrameColumn) -> ColumnHead:
 class FrameRows:
     """Rows (n, channels) of a frame; its time is a column, "none", or by default what is found.
 
-    That is the index, if it is of times, or a column as in a file. `rows()` are those in some
-    `states`; only of a `part` of a frame it may be that none is.
+    states, part : Only rows in some states; of a part of a frame it may be that none is.
     """
 
     def __init__(

@@ -6,8 +6,7 @@
    start of an export does. A note names the others.
 3. Numbers are dates without separators if all are; else seconds, milliseconds, microseconds or
    nanoseconds since 1970 by their size; smaller ones are seconds from an unknown start.
-4. A column of dates and one of times of day are read as one.
-5. Slashed dates are read in the order that a number above 12 says, in any of the rows.
+4. Slashed dates are read in the order that a number above 12 says, in any of the rows.
 """
 
 from __future__ import annotations

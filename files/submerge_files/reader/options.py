@@ -17,15 +17,11 @@ BY_FILE = "file"
 class ReadingOptions:
     """What the commands that read files are asked for.
 
-    columns : Channels: names, globs such as "temp*", or ranges such as "a..f" in the file's order.
-        Empty: all columns of numbers but those of time and machine.
+    columns : Names, globs such as "temp*", or ranges such as "a..f"; empty: all numbers but time.
     skip : Columns that are left out, written likewise.
-    time : The column of times, or "date+clock" for two. Empty: it is looked for. "none": there is
-        none.
-    time_format : How times are written: a pattern of `strptime`, a unit (s, ms, us, ns) of numbers
-        since 1970, or "excel" for serial dates. Empty: it is found.
-    long : (str, str) or None. Columns of the channel's name and of its value, if each row has one
-        value.
+    time : The column of times, or "date+clock" for two. Empty: it is looked for; "none": no time.
+    time_format : A pattern of `strptime`, a unit (s, ms, us, ns), or "excel". Empty: it is found.
+    long : Columns of the channel's name and of its value, if each row has one value.
     node_by : "file", or a column: a machine for each. Empty: all files are of one machine.
     zero_is_missing : Whether 0 is a gap.
     missing : What is a gap, too: numbers in all formats, and words in tables of text.

@@ -105,14 +105,11 @@ class Figures:
     age_s, expired : By this machine's clock; an expired model still scores.
     channels : As they were learnt: with lags each channel counts several times.
     coverage : Learnt readings over all known ones.
-    staleness_s : (p50, p99, max). Seconds of silence that half, 99 % and all clients stayed below.
+    staleness_s : Seconds of silence that half, 99 % and all clients stayed below.
     rank : Directions that the model holds, spare ones included.
-    variance : Of all channels together, in squared units of what was learnt.
-    noise : Standard deviation of the noise of each number of a reading, in units of what was
-        learnt; empty while a row of the group has no energies of channels.
+    variance, noise : Of all channels; deviation of each number. In units of what was learnt.
     loadings : Columns of loadings that the distance of a row is by: those of `rank`, or more.
     directions : Of the readings, in a kernel group as well.
-    kernel : None where the readings themselves are all that is learnt.
     contents : What else the file holds; None if it holds the model alone, or it is no file.
     """
 
@@ -290,17 +287,11 @@ MOST_SHIFTED = 5
 class ModelComparison:
     """One model against another.
 
-    rank : Leading directions of each that are compared.
-    separated : How many of them are separated from those behind, in both: up to the last eigenvalue
-        that is twice the next.
-    angles_deg : Principal angles between the leading `rank` of both, the largest first.
-    separated_deg : The largest between the separated ones of both; None if there are none.
-    shift : For each channel, the second mean less the first, in standard deviations of the first
-        model; infinite where a channel that never varied has another mean.
-    variance_ratio : All variance of the second over all of the first.
-    variance_ratios : The same along each direction, one after another.
-    features : Of a kernel group's features; the rest is of its readings. Its `shift` is empty:
-        features have no names.
+    rank, angles_deg : Leading directions that are compared; angles, the largest first.
+    separated, separated_deg : How many are separated from those behind, in both; the largest angle.
+    shift : The second mean less the first by channel, in deviations of the first model.
+    variance_ratio, variance_ratios : The second over the first: of all, and along each direction.
+    features : Of a kernel group's features, without a `shift`; the rest is of its readings.
     """
 
     rank: int
