@@ -1,8 +1,4 @@
-"""Headings: columns of files and frames as channels with units.
-
-The heading `temp [degC]` is the channel temp in degC. Where two columns would then have one name,
-both keep their whole headings.
-"""
+"""Headings: columns of files and frames as channels with units, as `temp [degC]`."""
 
 from __future__ import annotations
 

@@ -38,14 +38,7 @@ class DirectionView:
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """A model.
-
-    channels, units : Of the channels that are shown; with lags each counts several times.
-    rank : Directions that nodes score with; 0 if their configuration says it.
-    rest : Share of all variation that no direction has: a bound on what one more could explain.
-    noise : Standard deviation of each channel, in units of what was learnt; empty if not known.
-    limits : Limits by statistic, for each of `shares`.
-    """
+    """A model."""
 
     group: str
     version: int
@@ -56,16 +49,16 @@ class ModelView:
     withheld: int
     lost: int
     nodes: int
-    rank: int
+    rank: int  # directions that nodes score with; 0 if their configuration says it
     widened: float
-    channels: list[str]
+    channels: list[str]  # that are shown; with lags each counts several times
     units: list[str]
     left_out: int
     directions: list[DirectionView]
-    rest: float
-    noise: list[float]
+    rest: float  # share of all variation that no direction has: a bound on one more
+    noise: list[float]  # standard deviation by channel, scaled; empty if not known
     shares: list[float]
-    limits: dict[str, list[float]]
+    limits: dict[str, list[float]]  # by statistic, for each of `shares`
 
 
 def model_view(data: bytes) -> ModelView:

@@ -78,21 +78,14 @@ class AlarmRecipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
-    """Everything that scoring a row needs; the module says how it is used.
-
-    period_s : Time that a row stands for, seconds; 0 without times.
-    channel_weights : (d,); None where typical errors of a day are not known: there is no `channel`.
-    limits : Shares of normal rows, and the scores that they are below, ascending; by `scores`.
-    complete : Whether the basis spans all: SPE is 0.
-    largest : Scaled numbers have to be smaller in size.
-    """
+    """Everything that scoring a row needs; the module says how it is used."""
 
     group: str
     version: int
     fingerprint: str
     channels: tuple[str, ...]
     units: tuple[str, ...]
-    period_s: float
+    period_s: float  # that a row stands for; 0 without times
     offset: Array
     scale: Array
     mean: Array
@@ -103,13 +96,13 @@ class Recipe:
     t2_weights: Array  # (r,)
     error_weights: Array
     blame_weights: Array
-    channel_weights: Array | None
+    channel_weights: Array | None  # (d,); None where typical errors of a day are not known
     scores: tuple[By, ...]
-    limits: Mapping[By, LimitSteps]
+    limits: Mapping[By, LimitSteps]  # shares of normal rows, and scores, ascending
     alarm: AlarmRecipe
     excess: float = 1.0
-    complete: bool = False
-    largest: float = LARGEST_SCALED
+    complete: bool = False  # the basis spans all: SPE is 0
+    largest: float = LARGEST_SCALED  # scaled numbers have to be smaller in size
 
     @property
     def dim(self) -> int:

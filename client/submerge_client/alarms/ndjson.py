@@ -1,7 +1,7 @@
 """Lines: one line of JSON for each start and each end of an alarm, in a file or on a stream.
 
 A line is on disk before the journal notes it, and the end of a file is read again: no line is in it
-twice. On a stream one may be. Other programs may rotate the file, also by `copytruncate`.
+twice. Other programs may rotate the file.
 """
 
 from __future__ import annotations

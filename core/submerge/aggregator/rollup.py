@@ -1,7 +1,4 @@
-"""Rollup: the silence and the scores of all nodes below, added up; `alarms` has alarms.
-
-Silence is counted in powers of two of a second: such bins can be shifted and added, and err upward.
-"""
+"""Rollup: the silence and the scores of all nodes below, added up; `alarms` has alarms."""
 
 from __future__ import annotations
 

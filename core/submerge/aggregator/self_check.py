@@ -1,9 +1,7 @@
 """SelfCheck: a message is read before it is sent, as its receivers will read it.
 
-Every receiver would refuse an unreadable one, and nothing would say so. Such a message is not sent;
-the last readable one stays. Nodes are left out until it is readable: those whose rows have changed
-since, or else all. As many as possible are taken in again, by halves. The others are quarantined
-as "unreadable", also if the search was cut at `MOST_TRIALS`: so the next has fewer to find.
+Nodes are left out until it is readable; as many as possible are taken in again, by halves. The
+others are quarantined, also if the search was cut at `MOST_TRIALS`: so the next has fewer to find.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A drill at a client: which faults its own detector would find, tried on its newest rows.
 
 It runs in slices, one kind of fault at one channel each, with `PAUSE_S` between them; readings that
-come in meanwhile go first. It reads the model, mean, typical errors and limits of the moment that
-it begins, and changes none of them.
+come in meanwhile go first. It changes nothing.
 """
 
 from __future__ import annotations

@@ -37,26 +37,17 @@ from submerge.stats.moments import Moments, pooled
 
 @dataclass(frozen=True, slots=True)
 class RowAccount:
-    """Rows by their fate.
-
-    waiting : For a parent, or for the fleet to settle its schema; the next start sends them.
-    lost : Learnt here, and no parent gets them any more.
-    withheld : Because of an alarm or because an operator has paused learning.
-    lead_in : Too few rows before them for their lags.
-    other_state : Outside `learn when`.
-    gaps, too_large : Gaps that could not be filled; numbers too large.
-    only_measured : They measured the fleet's scaling, and there was no memory to keep them.
-    """
+    """Rows by their fate."""
 
     learnt: int = 0
-    waiting: int = 0
-    lost: int = 0
-    withheld: int = 0
-    lead_in: int = 0
-    other_state: int = 0
-    gaps: int = 0
-    too_large: int = 0
-    only_measured: int = 0
+    waiting: int = 0  # for a parent, or a settled schema; the next start sends them
+    lost: int = 0  # learnt here, and no parent gets them any more
+    withheld: int = 0  # because of an alarm, or because an operator has paused learning
+    lead_in: int = 0  # too few rows before them for their lags
+    other_state: int = 0  # outside `learn when`
+    gaps: int = 0  # that could not be filled
+    too_large: int = 0  # rows with numbers that are too large
+    only_measured: int = 0  # the fleet's scaling; there was no memory to keep them
 
     @property
     def rows(self) -> int:

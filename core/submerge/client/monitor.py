@@ -100,7 +100,6 @@ class NodeMonitor:
     """Judges the readings of one node under one schema, from what the monitor before has kept.
 
     own : A mean of its own, if center = "own", or once an alarm has settled.
-    recent_rows : For a drill, and for people who look.
     """
 
     def __init__(

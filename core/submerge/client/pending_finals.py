@@ -1,9 +1,7 @@
 """PendingFinals: final reports of a client's earlier incarnations that are not delivered yet.
 
-At each start the checkpoint before becomes one, under its own name and parent, sent until accepted
-or refused. What is refused, never had a parent, or is pushed out by newer ones, the running
-incarnation declares lost. What was measured waits as in `measurement`, and is kept until it is
-accepted: the fleet may lose its schema, and settle another.
+What is refused, never had a parent, or is pushed out by newer ones, the running incarnation
+declares lost. What was measured waits as in `measurement`, and is kept until it is accepted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """recent_statistics(), recent_readings(): a client's newest rows, as people look at them.
 
 They are computed when they are asked for, by the model, the mean and the limits of that moment: an
-older row may have been scored otherwise when it came. The expected value of a channel follows from
-all other channels of its row. It is off by `sd`, typically: as measured at this node once that
-covers a day, until then by the model.
+older row may have been scored otherwise when it came.
 """
 
 from __future__ import annotations

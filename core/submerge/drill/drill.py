@@ -87,21 +87,15 @@ FLAT = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class ChannelAnswer:
-    """What a drill found out about one channel. Sizes are scaled; infinite if none is found.
+    """What a drill found out about one channel. Sizes are scaled; infinite if none is found."""
 
-    deviation, r2 : Under the model: its standard deviation; as in the module's docstring.
-    bias, noise : The smallest that is found; of noise its standard deviation.
-    drift : The smallest that is found, as what it reaches at the end of a span.
-    stuck, swap : The share of spans in which it is found; NaN if no channel has its unit.
-    """
-
-    deviation: float
-    r2: float
+    deviation: float  # standard deviation under the model
+    r2: float  # as in the module's docstring
     bias: float
-    drift: float
-    noise: float
-    stuck: float
-    swap: float
+    drift: float  # what the smallest reaches at the end of a span
+    noise: float  # the smallest, as its standard deviation
+    stuck: float  # share of spans in which such a fault is found
+    swap: float  # likewise; NaN if no channel has its unit
 
     @property
     def blind(self) -> bool:

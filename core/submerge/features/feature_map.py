@@ -1,7 +1,4 @@
-"""FeatureMap: maps a reading to the features that are learnt.
-
-A map is frozen, and `spec()`, a part of the schema's fingerprint, describes it completely.
-"""
+"""FeatureMap: maps a reading to the features that are learnt, and says all of it in `spec()`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Kernels as values: a feature map approximates one, and is tested against its exact `K(X, Y)`.
-
-`gamma` is each kernel's scale, None until the fleet settles it. All but `Polynomial` are radial.
-"""
+"""Kernels as values: a feature map approximates one; `gamma` is None until the fleet settles it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Sparse rows, recognised by their methods: scipy is never imported here.
-
-scipy's loops trust indices that were set after construction. `as_csr` looks at them first.
-"""
+"""Sparse rows, recognised by their methods, and checked (`as_csr`): scipy trusts their indices."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""CellLearner: blocks of rows become summaries of cells, each from its own rows alone.
-
-So cells may be learnt apart, in any order, on any machine. Gaps are filled when all are known.
-"""
+"""CellLearner: blocks of rows become summaries of cells, each from its own rows, in any order."""
 
 from __future__ import annotations
 
@@ -79,21 +76,17 @@ class CellSummary:
 
 @dataclass
 class CellLearner:
-    """Learns rows cell by cell.
-
-    keep : Takes each cell with its summary when its rows end; rows that do not follow give several.
-    known : What fills rare gaps of each machine's rows at once; without it, such rows are kept.
-    rows, gaps : Rows that came, and gaps in those that were learnt.
-    left_out : Rows that cannot be learnt, by reason.
-    """
+    """Learns rows cell by cell."""
 
     names: Sequence[str]
     settings: FitSettings
+    # Takes each cell with its summary when its rows end; rows that do not follow give several.
     keep: Callable[[Cell, CellSummary], None]
+    # What fills rare gaps of each machine's rows at once; without it, such rows are kept.
     known: Mapping[int, Estimate] = field(default_factory=dict)
     rows: int = 0
-    gaps: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    gaps: int = 0  # in rows that were learnt
+    left_out: Counter[str] = field(default_factory=Counter)  # rows, by reason
 
     def __post_init__(self) -> None:
         self._schema = Schema(tuple(Channel(name) for name in self.names))

@@ -1,7 +1,6 @@
 """RowJudge: recorded rows judged as a client does; HistoryDetector, the alarms of them.
 
-Neither model nor limits learn from the rows: a fault must not raise the limit. The monitor's clock
-counts rows, so that alarms are found at their rows.
+Neither model nor limits learn from the rows: a fault must not raise the limit.
 """
 
 from __future__ import annotations

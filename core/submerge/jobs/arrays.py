@@ -1,7 +1,4 @@
-"""pack(), unpack(): named arrays as little-endian bytes behind one JSON header, and back, checked.
-
-The same content gives the same bytes. What names mean, a kind of job checks (`kind.JobKind`).
-"""
+"""pack(), unpack(): named arrays as little-endian bytes behind a JSON header, and back, checked."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """ShareCollection: one turn at a parent: what its children are asked, and what they contribute.
 
-For each child one share is held, and one of more clients replaces it: a share that comes twice,
-late, or from a child that has restarted counts once. It counts only for clients that the turn
-expects below that child. Shares are merged in the order of the children's names.
+For each child one share is held, and one of more clients replaces it (docs/jobs.md, "Rules").
 """
 
 from __future__ import annotations

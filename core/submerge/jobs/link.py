@@ -1,7 +1,4 @@
-"""JobLink: what a child holds of one job towards its parent: the newest ask, and its own share.
-
-The share is sent until the parent, or another process of it that asks, has it.
-"""
+"""JobLink: what a child holds of one job towards its parent: the newest ask, and its own share."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""run_here(): a job on rows at hand, in one process: the calls of a network, in the same order.
-
-So the answer has the bytes of a network's without failures, if names and tree are the same.
-"""
+"""run_here(): a job on rows at hand, in one process: the calls of a network, in the same order."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The events of a job's roles, and their effects; `Start`, `Tick`, `Keep` and `Note` are nodes'.
-
-Drivers do as for nodes: `Start` is the first event; effects are performed in order; at `wakes_at`
-the role wants a `Tick`; if a `Keep` fails, the role is discarded.
-"""
+"""The events of a job's roles, and their effects, for drivers as in `protocol.machine`."""
 
 from __future__ import annotations
 

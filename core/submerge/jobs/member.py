@@ -1,8 +1,7 @@
 """JobMember: a client in jobs: it holds bounded points, and contributes when its parent asks.
 
-Its points are frozen when its parent opens a job. A process that has not been there from the
-beginning has no part: it says so, and its parent names it. What it contributes to a turn is made
-once. It is sent until the parent has it, and again to another process of the parent.
+What it contributes to a turn is made once. It is sent until the parent has it, and again to another
+process of the parent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Parcels: a payload on its way in numbered pieces, until the other side has all of them.
 
-A parcel has the hash of its content for a name. The receiver answers each piece with all the
-numbers that it has; the sender sends what is missing, a few at a time, and again when no answer
-comes. So a piece that is lost, doubled or late changes nothing.
+The receiver answers each piece with all the numbers that it has; the sender sends what is missing.
+So a piece that is lost, doubled or late changes nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """JobRoot: opens jobs, closes rounds, and ends each job with an answer or a clear failure.
 
-1. Who answers the first ask is a participant: they are frozen then.
-2. A round closes when every child has said what it has, or at its deadline. Participants that are
-   missing then are out of the job for good, and named. An exact job begins again without them.
-3. A root that restarts has lost what its jobs were at: it ends them as failed.
+The rules are in docs/jobs.md, "Rules".
 """
 
 from __future__ import annotations

@@ -42,22 +42,15 @@ from submerge.stats.statistic import By
 
 
 class Statistics(NamedTuple):
-    """What a model says of rows (n,); None where it does not apply.
-
-    linear : in a kernel group the SPE of the readings
-    distance : the squared Mahalanobis distance; None without factors
-    errors : (n, channels), of predicting each from all others, or deviations where nothing predicts
-    farther : (n, channels), factors to `errors` where readings have coarse steps
-    sure : (channels,), of what errors were measured: not of a channel that never varied
-    """
+    """What a model says of rows (n,); None where it does not apply."""
 
     spe: Array
     t2: Array
-    linear: Array | None
-    distance: Array | None
-    errors: Array
-    farther: Array | None = None
-    sure: Mask | None = None
+    linear: Array | None  # in a kernel group the SPE of the readings
+    distance: Array | None  # squared, Mahalanobis; None without factors
+    errors: Array  # (n, channels), of predicting each from all others; else deviations
+    farther: Array | None = None  # (n, channels), factors to `errors` where steps are coarse
+    sure: Mask | None = None  # (channels,), of what errors were measured: it has varied
 
 
 class Remaining(NamedTuple):

@@ -1,7 +1,6 @@
 """LowRank: k directions and a block, in O(dim (k + b)) memory (SPCA, Algorithm 3).
 
-The paper's Algorithm 3 loses orthogonality on rank-deficient rows; `_linalg` does not, and is
-faster (docs/mathematics.md, "A block").
+As printed it loses orthogonality on rank-deficient rows (docs/mathematics.md, "A block").
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""merge(): several subspaces into one; merge_whole(): into all of their scatter.
-
-Forgetting is its own verb (`Subspace.faded`); merging never discards more than `rank` asks for.
-"""
+"""merge(): several subspaces into one; merge_whole(): into all of their scatter."""
 
 from __future__ import annotations
 

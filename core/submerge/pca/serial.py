@@ -1,7 +1,4 @@
-"""dumps() and loads() write a `SAPCA` as bytes and restore it bit for bit (docs/saved.md).
-
-Contents are checked before they are used. This module alone may read its private attributes.
-"""
+"""dumps() and loads() write a `SAPCA` as bytes and restore it bit for bit (docs/saved.md)."""
 
 from __future__ import annotations
 

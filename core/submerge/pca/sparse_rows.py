@@ -1,7 +1,4 @@
-"""Sparse rows into an engine: their exact scatter by entries, or a block at a time made dense.
-
-With the whole scatter, a row of s entries costs s^2 products, and a block one pass over it.
-"""
+"""Sparse rows into an engine: their exact scatter by entries, or a block at a time made dense."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""AlarmStatus: the alarms of a node, and how statuses add up on the way to the root.
-
-An alarm is reported as a state: open, or ended and remembered for a while. Its name identifies it.
-"""
+"""AlarmStatus: the alarms of a node, and how statuses add up on the way to the root."""
 
 from __future__ import annotations
 
@@ -236,34 +233,21 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlarmStatus:
-    """The alarm status of a client, or of all clients below an aggregator.
+    """The alarm status of a client, or of all clients below an aggregator."""
 
-    states : Nodes in each of `STATES`.
-    alarms, open : Open ones and those that ended last; how many are open, also if not listed.
-    watched_s : Time that was monitored with limits, summed over nodes.
-    allowed : The most false alarms that the settings allow in that time.
-    raised, confirmed : Alarms that were raised in it; those that a person confirmed as faults.
-    armed_in_s : Estimated time until a limit is known; 0 once it is known, -1 without an estimate.
-    desired : Number of the newest desired state that has arrived from above.
-    silent : Nodes of `alarms` unheard for more than three report intervals, and for how long.
-    typical : Of an aggregator; empty from a client, whose parent works it out.
-    provisional_rows : Rows in which provisional limits raise one false alarm, where the most; or 0.
-    waiting : What a node without limits waits for; None of several nodes.
-    """
-
-    states: tuple[int, ...]
-    alarms: tuple[Alarm, ...] = ()
-    open: int = 0
-    watched_s: float = 0.0
-    allowed: float = 0.0
-    raised: int = 0
-    confirmed: int = 0
-    armed_in_s: float = 0.0
-    desired: int = 0
-    silent: tuple[tuple[str, int], ...] = ()
-    typical: TypicalAlarms = NO_ALARMS
-    provisional_rows: float = 0.0
-    waiting: Waiting | None = None
+    states: tuple[int, ...]  # nodes in each of `STATES`
+    alarms: tuple[Alarm, ...] = ()  # open ones, and those that ended last
+    open: int = 0  # how many are open, also if not listed
+    watched_s: float = 0.0  # monitored with limits, summed over nodes
+    allowed: float = 0.0  # the most false alarms that the settings allow in that time
+    raised: int = 0  # alarms in that time
+    confirmed: int = 0  # of these, as faults, by a person
+    armed_in_s: float = 0.0  # estimated, until a limit is known; -1 without an estimate
+    desired: int = 0  # number of the newest desired state that has arrived from above
+    silent: tuple[tuple[str, int], ...] = ()  # nodes unheard for three report intervals, how long
+    typical: TypicalAlarms = NO_ALARMS  # empty from a client: its parent works it out
+    provisional_rows: float = 0.0  # per false alarm by provisional limits, where the most; or 0
+    waiting: Waiting | None = None  # what a node without limits waits for
 
     @classmethod
     def at(cls, state: State) -> tuple[int, ...]:

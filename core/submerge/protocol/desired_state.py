@@ -72,10 +72,7 @@ class News(NamedTuple):
 
 
 class DesiredStates:
-    """The desired states that an aggregator passes on, for one group.
-
-    heard : Number of the newest that arrived from above.
-    """
+    """The desired states that an aggregator passes on, for one group."""
 
     def __init__(self, kept: Mapping[str, DesiredState] | None = None, heard: int = 0) -> None:
         self.by_node: dict[str, DesiredState] = dict(kept or {})

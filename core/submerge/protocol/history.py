@@ -34,24 +34,15 @@ def fleet_chunk(origin: str, rows: int = 1) -> Chunk:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What was learnt of rows that no node reports.
+    """What was learnt of rows that no node reports."""
 
-    model : What scored them; with their schema, counts and rank.
-    summary : What merges.
-    sketches : Of scores of rows that the scoring model had not learnt, with their block maxima.
-    chunks : By key, ascending; of a fleet, its histories' and a `fleet_chunk` for each model.
-    origin : As in `Learnt`: empty for files, else the fleet.
-    most_rows : It counts for no more rows than so many.
-    pushed : When an operator gave it, seconds since 1970.
-    """
-
-    model: Model
-    summary: Summary
-    sketches: ScoreSketches | None
-    chunks: tuple[Chunk, ...] = ()
-    origin: str = ""
-    most_rows: float = math.inf
-    pushed: float = 0.0
+    model: Model  # what scored them; with their schema, counts and rank
+    summary: Summary  # what merges
+    sketches: ScoreSketches | None  # of rows that the scoring model had not learnt
+    chunks: tuple[Chunk, ...] = ()  # by key; of a fleet, a `fleet_chunk` for each model, too
+    origin: str = ""  # as in `Learnt`: empty for files, else the fleet
+    most_rows: float = math.inf  # that it counts for
+    pushed: float = 0.0  # by an operator, seconds since 1970
 
     @cached_property
     def name(self) -> str:

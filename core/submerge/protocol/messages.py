@@ -35,27 +35,18 @@ DEEPEST = 16
 
 
 class Question(NamedTuple):
-    """A question to a node.
+    """A question to a node."""
 
-    node, group : the child that it is sent to, and one of its groups
-    pinned : of the parent that sends it
-    number : names it, for its reply; drawn by whom an operator asks
-    path : names of the nodes below `node` on the way, the last one replies; empty: `node` does
-    topic : of aggregators "nodes", "scores"; of any "settings"; of clients "recent", "values"
-    about : of one node only; empty: of all
-    after : a page begins after this name; empty: from the first
-    since_s, step_s : of what happens from this time on (Unix), in such steps; 0 for other topics
-    """
-
-    node: str
-    group: str
-    pinned: Incarnation
-    number: int
-    path: tuple[str, ...]
+    node: str  # the child that it is sent to
+    group: str  # one of its groups
+    pinned: Incarnation  # of the parent that sends it
+    number: int  # names it, for its reply; drawn by whom an operator asks
+    path: tuple[str, ...]  # of nodes below `node`, the last one replies; empty: `node` does
+    # Of aggregators "nodes", "scores"; of any "settings"; of clients "recent", "values".
     topic: str
-    about: str = ""
-    after: str = ""
-    since_s: int = 0
+    about: str = ""  # of one node only; empty: of all
+    after: str = ""  # a page begins after this name; empty: from the first
+    since_s: int = 0  # of what happens from this time on (Unix); 0 for other topics
     step_s: int = 0
 
     @property

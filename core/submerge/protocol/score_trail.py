@@ -1,7 +1,4 @@
-"""ScoreTrail: how close a node's rows came to an alarm, for people: a byte a minute.
-
-A report has `MINUTES`, longer than two report intervals by default, so that one may be missed.
-"""
+"""ScoreTrail: how close a node's rows came to an alarm, for people: a byte a minute."""
 
 from __future__ import annotations
 

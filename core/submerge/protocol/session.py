@@ -1,7 +1,4 @@
-"""ParentSession: when to join a parent, and when to report to it; an aggregator has one a group.
-
-A newer report replaces the one that waits: however long the parent is away, one waits.
-"""
+"""ParentSession: when to join a parent, and when to report to it; an aggregator has one a group."""
 
 from __future__ import annotations
 

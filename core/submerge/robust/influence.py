@@ -1,11 +1,6 @@
 """Bounded influence: how much a child may count in a merge, by what others like it have.
 
 The formulas, and what they do not detect: docs/mathematics.md, "Bounded influence".
-
-1. Readings: the group's row rate times the child's age. The rate is one that several *other*
-   nodes reach, so that no node sets its own.
-2. Energy and mean: three times the median spread over nodes; more only if five others are like it.
-3. A child beyond that is faded as a whole. The factor is exactly 1 for all others.
 """
 
 from __future__ import annotations

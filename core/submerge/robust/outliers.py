@@ -1,13 +1,8 @@
 """screen(): which children to leave out of a merge, and how much the others may count.
 
-The formulas, what it stops and what it does not: docs/mathematics.md, "Robust merging".
-
-1. A child counts once in every median, whatever weight it claims.
-2. A direction counts as far as it stands out from noise (`noise`). Directions within noise are
-   not compared: those of young children, and all where there is no gap.
-3. A child is an outlier by what it has and the others have not, never by what it lacks: a pump
-   that stands still is no outlier.
-4. At most half are left out. The others are many and alike: a fleet of two kinds is two groups.
+The formulas, what it stops and what it does not: docs/mathematics.md, "Robust merging". A child is
+an outlier by what it has and the others have not, never by what it lacks: a pump that stands still
+is no outlier.
 """
 
 from __future__ import annotations

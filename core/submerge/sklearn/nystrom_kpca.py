@@ -1,7 +1,4 @@
-"""NystromKPCA: kernel PCA from a few landmarks (NY-KPCA), in one pass, that merges.
-
-With the landmarks chosen, rows add to a small covariance: `partial_fit` and `merge` lose nothing.
-"""
+"""NystromKPCA: kernel PCA from a few landmarks (NY-KPCA), in one pass, that merges."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""OwnMean: one node's own mean, while the fleet learns how readings vary (center = "own").
-
-Ten readings are enough for a mean, but from one time of day: until it covers a day it is young.
-"""
+"""OwnMean: one node's own mean, while the fleet learns how readings vary (center = "own")."""
 
 from __future__ import annotations
 

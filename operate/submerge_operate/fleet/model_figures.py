@@ -100,46 +100,35 @@ class KernelText:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A model in figures.
-
-    age_s, expired : By this machine's clock; an expired model still scores.
-    channels : As they were learnt: with lags each channel counts several times.
-    coverage : Learnt readings over all known ones.
-    staleness_s : Seconds of silence that half, 99 % and all clients stayed below.
-    rank : Directions that the model holds, spare ones included.
-    variance, noise : Of all channels; deviation of each number. In units of what was learnt.
-    loadings : Columns of loadings that the distance of a row is by: those of `rank`, or more.
-    directions : Of the readings, in a kernel group as well.
-    contents : What else the file holds; None if it holds the model alone, or it is no file.
-    """
+    """A model in figures."""
 
     whence: str
     group: str
     version: int
     fingerprint: str
     created_s: float
-    age_s: float
+    age_s: float  # by this machine's clock
     expires_s: float
-    expired: bool
-    channels: tuple[tuple[str, str], ...]
+    expired: bool  # an expired model still scores
+    channels: tuple[tuple[str, str], ...]  # as learnt: with lags each counts several times
     scaled: bool
     center: str
     half_life_s: float | None
     learnt: int
     withheld: int
     lost: int
-    coverage: float
+    coverage: float  # learnt readings over all known ones
     nodes: int
-    staleness_s: tuple[float, float, float]
-    rank: int
+    staleness_s: tuple[float, float, float]  # silence of half, 99 % and all clients
+    rank: int  # directions that the model holds, spare ones included
     shown: int | None
-    variance: float
-    noise: tuple[float, ...]
-    loadings: int
-    directions: tuple[Direction, ...]
+    variance: float  # of all channels, in squared units of what was learnt
+    noise: tuple[float, ...]  # standard deviation of each number; empty if unknown
+    loadings: int  # columns that the distance of a row is by: `rank`, or more
+    directions: tuple[Direction, ...]  # of the readings, in a kernel group as well
     kernel: KernelText | None
     limits: Limits | None
-    contents: Contents | None = None
+    contents: Contents | None = None  # what else the file holds; None for the model alone
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -285,23 +274,16 @@ MOST_SHIFTED = 5
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """One model against another.
+    """One model against another."""
 
-    rank, angles_deg : Leading directions that are compared; angles, the largest first.
-    separated, separated_deg : How many are separated from those behind, in both; the largest angle.
-    shift : The second mean less the first by channel, in deviations of the first model.
-    variance_ratio, variance_ratios : The second over the first: of all, and along each direction.
-    features : Of a kernel group's features, without a `shift`; the rest is of its readings.
-    """
-
-    rank: int
-    separated: int
-    angles_deg: tuple[float, ...]
-    separated_deg: float | None
-    shift: tuple[float, ...]
-    variance_ratio: float
-    variance_ratios: tuple[float, ...]
-    features: ModelComparison | None = None
+    rank: int  # leading directions that are compared
+    separated: int  # how many of them are separated from those behind, in both
+    angles_deg: tuple[float, ...]  # principal, the largest first
+    separated_deg: float | None  # the largest between the separated ones
+    shift: tuple[float, ...]  # of means by channel, in deviations of the first model
+    variance_ratio: float  # of all variance, the second over the first
+    variance_ratios: tuple[float, ...]  # the same along each direction
+    features: ModelComparison | None = None  # of a kernel group; the rest is of readings
 
 
 def compare_summaries(

@@ -1,8 +1,6 @@
 """The alarms of all nodes below, and which child is believed about each.
 
-The rules, and why they are these: docs/alarms-explained.md, "Whose word counts". They need no
-memory, so a restart changes nothing. A child can still report alarms of nodes that report nowhere
-else: each alarm says by which child it came.
+The rules, and why they are these: docs/alarms-explained.md, "Whose word counts".
 """
 
 from __future__ import annotations

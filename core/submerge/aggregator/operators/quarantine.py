@@ -1,9 +1,7 @@
-"""Quarantine: which nodes of a group are kept out of the model, and why.
+"""Quarantine: which nodes of a group are kept out of the model, and why (docs/protocol.md, 5).
 
-Two different reports of a client's incarnation never share a number. One that contradicts itself is
-run by two processes, by a machine restored with its memory, or by a liar: no model is made of its
-rows until a person releases it. An aggregator never is for that: its store may be a backup, of a
-whole site. A first equivocation may be chance: our own software may change a digest.
+An aggregator never is for a contradiction: its store may be a backup, of a whole site. A client's
+first equivocation may be chance: our own software may change a digest.
 """
 
 from __future__ import annotations

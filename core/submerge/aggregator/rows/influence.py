@@ -1,7 +1,4 @@
-"""ChildBounds: which children of an aggregator are bounded (`submerge.robust.influence`).
-
-Clients are bounded by age, energy and mean, aggregators by energy per sample.
-"""
+"""ChildBounds: which children of an aggregator are bounded (`submerge.robust.influence`)."""
 
 from __future__ import annotations
 

@@ -204,31 +204,24 @@ class Situation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmDetector:
-    """The state of alarm detection at one node; `DetectorState` is what outlives the process.
-
-    judged_by : The limits that the open alarm was last compared with.
-    scaling : What values of channels are said in their units with.
-    errors : (n, channels) each. Errors of the last of - 1 rows before, and of some more.
-    counts_rows : Whether its rows count for `highest`; those of files are judged alone.
-    group_rows : Rows that the group had learnt when its newest model was made.
-    held : Statistics that had promised limits: they keep them while half of their maxima are left.
-    closeness : Of the rows of the newest minute to an alarm; at least 1 while a channel is stuck.
-    """
+    """The state of alarm detection at one node; `DetectorState` is what outlives the process."""
 
     settings: AlarmSettings
     log: AlarmLog
     hours: WatchedBlocks
     channels: ChannelState
     limits: AlarmLimits = field(default_factory=AlarmLimits)
+    # The limits that the open alarm was last compared with.
     judged_by: Mapping[By, float] = field(default_factory=dict)
-    scaling: Scaling | None = None
+    scaling: Scaling | None = None  # what values of channels are said in their units with
     recent: RecentScores = field(default_factory=RecentScores)
-    errors: tuple[Array, ...] = ()
+    errors: tuple[Array, ...] = ()  # (n, channels) each, of the last of - 1 rows and of some more
     highest: HighestSoFar = field(default_factory=HighestSoFar)
-    counts_rows: bool = True
-    group_rows: int = 0
+    counts_rows: bool = True  # its rows count for `highest`; those of files are judged alone
+    group_rows: int = 0  # that the group had learnt when its newest model was made
+    # Statistics that had promised limits: they keep them while half of their maxima are left.
     held: frozenset[By] = frozenset()
-    closeness: Closeness = NOT_CLOSE
+    closeness: Closeness = NOT_CLOSE  # of the newest minute's rows; at least 1 with a channel stuck
     silences: SilentChannels | None = None
 
     @classmethod
