@@ -227,10 +227,7 @@ def older(path: Path, number: int) -> Path:
 
 
 def lines_in(path: Path, *, follow: bool = False) -> Iterator[bytes | None]:
-    """Yield the lines of all files, the oldest first.
-
-    follow : Go on with lines as they are written, without end; None whenever there is none now.
-    """
+    """Yield the lines of all files, the oldest first; to `follow`, None while there is none."""
     opened = _open_all(path)
     if not opened and not follow:
         raise FileNotFoundError(path)

@@ -31,10 +31,7 @@ START_S = 90.0
 
 
 class Watchdog:
-    """What one process reports to its service manager, if the environment has a socket.
-
-    silence_s : Feeding ends after so long without rows; infinity without a sensor.
-    """
+    """What one process reports to its service manager; it is fed until `silence_s` without rows."""
 
     def __init__(
         self,

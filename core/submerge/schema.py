@@ -1,7 +1,6 @@
 """Schema: what a vector means. It has channels, units, scaling and a fingerprint.
 
-Summaries merge only if their channels are the same, in the same order. The fingerprint is the hash
-of a canonical text, a part of the wire format: it never changes, and a new form gets a number.
+The fingerprint is the hash of a canonical text that never changes; a new form gets a number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`--dask ADDRESS` of `fit`, `score` and `detect`: workers read FILEs in place of this program.
-
-Entry points (`submerge.clusters`) are functions that connect to an address and yield Workers.
-"""
+"""`--dask ADDRESS` of `fit`, `score` and `detect`: workers read FILEs in place of this program."""
 
 from __future__ import annotations
 

@@ -67,11 +67,7 @@ MOST_COUNTED = 65_536
 
 
 class AdmissionControl:
-    """Who may do what, now.
-
-    rules : As configured; roster and revoked list are replaced by what the files say.
-    legacy_kits : Distinct names that have shown a certificate without a role since the start.
-    """
+    """Who may do what, now; roster and revoked list are what the files say."""
 
     def __init__(
         self,

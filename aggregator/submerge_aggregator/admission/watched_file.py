@@ -1,8 +1,7 @@
 """WatchedFile: what a file says, read again when the file changes.
 
 A file that is missing or wrong at the start is an error, unless a missing one has a meaning
-(`missing`). Later on it is logged once, and the last good content holds. A look is one `stat`, at
-most once in LOOK_S, from any thread.
+(`missing`). Later on it is logged once, and the last good content holds.
 """
 
 from __future__ import annotations

@@ -84,26 +84,17 @@ Refusal = Literal["foreign", "denied", "busy", "throttled"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inbound:
-    """A message of a child; all is called on the event loop.
-
-    node : The sender by the transport; None where it does not know. The message names the same.
-    shared : Other aggregators receive it by the same way too.
-    answer : Sends bytes of `kind` back; to a message of a job, where possible, that it has come.
-    refuse : Sends why there is no answer, and the kind of refusal, where the transport can.
-    peer : The connection's other end, where the transport does not know the sender.
-    identity : What stands for the sender's name.
-    done : Called when the message no longer waits: a transport may then hand over another.
-    """
+    """A message of a child; all is called on the event loop."""
 
     kind: Kind
     data: bytes
-    node: str | None
-    shared: bool
-    answer: Callable[[Kind, bytes], None]
-    refuse: Callable[[str, Refusal], None]
-    peer: str = ""
-    identity: PeerIdentity = UNPROVEN
-    done: Callable[[], object] = int
+    node: str | None  # the sender by the transport, if it knows; the message names the same
+    shared: bool  # other aggregators receive it by the same way too
+    answer: Callable[[Kind, bytes], None]  # sends bytes back; to a job's message, that it has come
+    refuse: Callable[[str, Refusal], None]  # sends why there is no answer
+    peer: str = ""  # the connection's other end, where the sender is not known
+    identity: PeerIdentity = UNPROVEN  # what stands for the sender's name
+    done: Callable[[], object] = int  # called when it no longer waits: another may come
 
     @property
     def who(self) -> str:

@@ -210,10 +210,7 @@ ONCE: tuple[Kind, ...] = ("join", "report", "drill", "reply", "job")
 
 
 class GrpcDownlink:
-    """A `Downlink` over gRPC; without `tls` unprotected, without `admission` all may watch.
-
-    handshakes_begun : TLS handshakes, whatever came of them.
-    """
+    """A `Downlink` over gRPC; without `tls` unprotected, without `admission` all may watch."""
 
     reachable: bool | None = None  # there is no broker between
 

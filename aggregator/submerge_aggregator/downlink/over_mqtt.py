@@ -1,8 +1,6 @@
-"""OverMqtt: the way to the children through an MQTT broker.
+"""OverMqtt: the way to the children through an MQTT broker, perhaps one of other aggregators, too.
 
-The broker keeps each child's newest report, the hello and the models. After a restart of ours or
-the broker's, all of it comes and goes again. Other aggregators may share the broker, but not our
-topics.
+It keeps each child's newest report, the hello and the models: all come again after a restart.
 """
 
 from __future__ import annotations

@@ -77,10 +77,7 @@ class WatchStream:
 
 
 class Watches:
-    """All open streams, and the newest messages for the next one.
-
-    most_each : Of one node, or of one unnamed connection: at least one for each of its groups.
-    """
+    """All open streams, at most `most_each` of a node, and the newest messages for the next one."""
 
     def __init__(self, most_each: int) -> None:
         self._most_each = most_each
@@ -147,8 +144,7 @@ class Watches:
 
     def push_job(self, node: str, group: str, data: bytes) -> None:
         """Send a child a message of a job on the newest of its streams that reads such."""
-        # With one on each stream, a child that opens many and reads none would fill the room of
-        # all.
+        # With one on each stream, a child that opens many and reads none would fill all room.
         for watch in self._of_jobs.get((node, group), [])[-1:]:
             watch.put_job(data)
 

@@ -69,11 +69,7 @@ class QueuedMessage(NamedTuple):
 
 
 class JobInbox:
-    """What waits for the thread that computes. For the event loop.
-
-    admits : Whether a child may send one more message of a job.
-    heard_bytes : Bytes of messages, without what the transport adds.
-    """
+    """What waits for the thread that computes. For the event loop."""
 
     def __init__(
         self,
@@ -83,6 +79,7 @@ class JobInbox:
         refusals: Refusals,
         stir: Callable[[], None],
     ) -> None:
+        # `heard_bytes` are of messages, without what the transport adds.
         self.budget, self.heard_bytes = budget, 0
         self._admits, self._admission, self._refusals = admits, admission, refusals
         self._stir = stir
@@ -286,10 +283,7 @@ class _Order(NamedTuple):
 
 
 class JobRuntime:
-    """An aggregator's part in jobs; `Server.jobs` is one. For the event loop.
-
-    largest : Bytes of the largest message that goes to children; None: any.
-    """
+    """An aggregator's part in jobs; `Server.jobs` is one. For the event loop."""
 
     def __init__(
         self,

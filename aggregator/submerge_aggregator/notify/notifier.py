@@ -1,7 +1,4 @@
-"""AlarmNotifier: sends alarms to people, in a thread of its own, as sinks wait for disks.
-
-A newer state of a group replaces one that is still waiting.
-"""
+"""AlarmNotifier: sends alarms to people, in a thread of its own, as sinks wait for disks."""
 
 from __future__ import annotations
 

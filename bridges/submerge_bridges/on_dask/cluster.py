@@ -1,7 +1,4 @@
-"""Cluster: a Dask scheduler whose workers are `submerge_files.workers.Workers`.
-
-A partition of a Dask collection, as an argument, is computed where the task runs.
-"""
+"""Cluster: a Dask scheduler whose workers are `submerge_files.workers.Workers`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""StreamDetector: anomalous rows of a stream, with river's interface (docs/decisions/0054).
-
-A high score is anomalous. Rows are learnt in blocks (`named_rows`), and the model that scores is
-made again from time to time (`incremental.row_history`).
-"""
+"""StreamDetector: anomalous rows of a stream, with river's interface (docs/decisions/0054)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""An alarm as JSON, in one shape for lines, messages, operators, pages and histories; and as text.
-
-docs/alarm-messages.md explains each field; `event` and `at` are of events alone.
-"""
+"""An alarm as JSON, in one shape for all who read it (docs/alarm-messages.md); and as text."""
 
 from __future__ import annotations
 

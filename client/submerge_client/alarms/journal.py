@@ -1,7 +1,4 @@
-"""Journal: what each sink has delivered, in a small file beside the checkpoint.
-
-`note` returns when it is on disk; a power loss leaves the old file or the new one.
-"""
+"""Journal: what each sink has delivered, in a small file beside the checkpoint."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Lines: one line of JSON for each start and each end of an alarm, in a file or on a stream.
 
-A line is on disk before the journal notes it, and the end of a file is read again: no line is in it
-twice. Other programs may rotate the file.
+A line is on disk before the journal notes it, and the end of a file is read again: none is twice.
 """
 
 from __future__ import annotations

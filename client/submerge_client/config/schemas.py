@@ -1,8 +1,4 @@
-"""SchemaConfig: the meaning of a group's vectors, in the files of clients and roots.
-
-With lags a vector is the newest row and those before it, one after the other: the order of events
-is then part of what is normal.
-"""
+"""SchemaConfig: the meaning of a group's vectors, in the files of clients and roots."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Sections of a configuration: frozen structs, and the one-line error for a wrong setting.
-
-A section checks in `__post_init__` how its settings fit together. Errors get their place later.
-"""
+"""Sections of a configuration: frozen structs, and the one-line error for a wrong setting."""
 
 from __future__ import annotations
 

@@ -246,13 +246,10 @@ def read(
     kind: type[T],
     environ: Mapping[str, str],
     *,
-    program: str = "client",
+    program: str = "client",  # whose `init` prints a sample
     removed: Sequence[str] = (),
 ) -> T:
-    """Return the configuration of a file and an environment; UsageError for the first mistake.
-
-    program : Whose `init` prints a sample.
-    """
+    """Return the configuration of a file and an environment; UsageError for the first mistake."""
     table = _parse(path, program)
     variables = _override(table, environ)
     _name(table, variables)

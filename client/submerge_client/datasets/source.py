@@ -1,7 +1,4 @@
-"""Source: one file, plain or gzip, as bytes or text; and the errors about files (UsageError).
-
-Gzip is known by its first two bytes: the suffix does not matter.
-"""
+"""Source: one file, plain or gzip, as bytes or text; and the errors about files (UsageError)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Tables in text: CSV, TSV and whitespace matrices.
-
-`form_of` finds the separator, the headings, and the lines that stand above or below them. `pieces`
-reads row by row: slowly, without a library, and with the place of an error.
-"""
+"""Tables in text: CSV, TSV and whitespace matrices, row by row, with the place of an error."""
 
 from __future__ import annotations
 

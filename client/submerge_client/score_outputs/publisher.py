@@ -1,7 +1,4 @@
-"""Publisher: score lines to a broker, one message a row, for dashboards and alarms.
-
-A connection of its own: a slow one delays no report. What it does not take in time is counted.
-"""
+"""Publisher: score lines to a broker, by a connection of its own: a slow one delays no report."""
 
 from __future__ import annotations
 

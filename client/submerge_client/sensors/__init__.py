@@ -1,7 +1,6 @@
 """Sensors: the sources of rows, one kind in each module.
 
-A sensor reads in a thread of its own; `hand` blocks while the node is behind. Libraries of one kind
-(paho-mqtt, psutil) are loaded when that kind is opened.
+Libraries of one kind (paho-mqtt, psutil) are loaded when that kind is opened.
 """
 
 from __future__ import annotations
@@ -26,14 +25,10 @@ def open_sensor(
     *,
     note: SensorLog = no_log,
     gather_s: float = 0.0,
-    habits: Path | None = None,
-    outlet: MetricOutlet | None = None,
+    habits: Path | None = None,  # where what it learns of its devices is kept
+    outlet: MetricOutlet | None = None,  # for metrics that go on
 ) -> Sensor:
-    """Return a sensor of the schema's channels; UsageError if impossible, or an extra is missing.
-
-    note, gather_s : As in `SensorKind.open`.
-    habits, outlet : Where what a sensor learns of its devices is kept; for metrics that go on.
-    """
+    """Return a sensor of the schema's channels; UsageError also if an extra is missing."""
     # Late: kinds of other packages, which it loads, may import this package.
     from submerge_client.config import sensors as kinds
 

@@ -27,10 +27,7 @@ from submerge.judge.decision import Mask
 
 
 class Lags:
-    """Puts rows of `width` channels side by side with their past, `lags` in all, at least 1.
-
-    "lead_in" counts rows that gave no vector, because their past is unknown.
-    """
+    """Puts rows of `width` channels side by side with their past, `lags` in all, at least 1."""
 
     def __init__(self, lags: int, width: int) -> None:
         self.lags = whole("lags", lags, least=1)

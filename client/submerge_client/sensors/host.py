@@ -1,7 +1,6 @@
 """HostMeter: a machine's own figures: processor, memory, disk, network, temperature.
 
-A channel's name says what it measures. One that ends in `_Bps` is the growth of a total since the
-last row, in bytes a second. A channel that cannot be read for a while is a gap.
+A name that ends in `_Bps` is the growth of a total since the last row, in bytes a second.
 """
 
 from __future__ import annotations

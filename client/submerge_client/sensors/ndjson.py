@@ -45,11 +45,7 @@ Values = list[float | None]
 
 
 class NdjsonReadings:
-    """Rows from lines of JSON.
-
-    zero : Rows are sparse: a channel that is not named is zero.
-    pause_s : After slow rows the stream is left alone so long; a pipe holds 64 KiB.
-    """
+    """Rows from lines of JSON; if `zero`, rows are sparse: a channel that is not named is zero."""
 
     def __init__(
         self,

@@ -288,8 +288,7 @@ class Ingest:
         if current.raw:
             return None if means is None else means.filled
 
-        # Before either, the scaling's own offset, zero here; without one, the channel's mean so
-        # far.
+        # Before either, the scaling's own offset, zero here; without one, the channel's mean.
         def fill(rows: Array) -> Array:
             if model is not None and self.monitor is not None:
                 return self.monitor.filled(rows, model)

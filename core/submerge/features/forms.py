@@ -1,8 +1,7 @@
 """Readings times frequencies: as a matrix, or by fast Hadamard transforms; the same to rounding.
 
-A matrix is faster where it is small, and only its cost falls with a sparse row's entries. Rows are
-taken a few at a time: intermediate arrays then stay in cache. Angles are good to 1e-6: phases are
-reduced to a turn in float64, or small in float32.
+A matrix is faster where it is small, and only its cost falls with a sparse row's entries. Angles
+are good to 1e-6: phases are reduced to a turn in float64, or small in float32.
 """
 
 from __future__ import annotations

@@ -172,11 +172,11 @@ class FirstPass:
     def _doubled(self, cell: Cell) -> Cell | None:
         """Let cells be longer, or runs share them; return the larger one that a cell is in."""
         if self.grid.unit > LONGEST_S:
-            # That would leave as many: each is of a machine of its own.
             return None
         runs = Counter((each.machine, each.run) for each in self.cells)
         longer = max(runs.values()) > 1
         if not longer and max(run for _, run in runs) == 0:
+            # That would leave as many: each is of a machine of its own.
             return None
         cells, self.cells = sorted(self.cells.items()), {}
         for each, summary in cells:

@@ -55,8 +55,7 @@ class RowModel:
     def judge(self, rows: Array) -> Iterator[tuple[Block, RowScores]]:
         """Score rows (n, channels) in their units, some at a time; NaN is a gap."""
         for start in range(0, len(rows), AT_ONCE):
-            # Unlike a client's, each row has a score, of the values it has, and large readings are
-            # cut.
+            # Unlike a client's, each row has a score, of the values it has; large ones are cut.
             scaled = self.schema.scaled(rows[start : start + AT_ONCE])
             scaled = np.clip(scaled, -LARGEST_SCALED, LARGEST_SCALED)
             gaps = np.isnan(scaled)

@@ -69,27 +69,17 @@ Fill = Callable[[Array], Array]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Rows that arrived together.
+    """Rows that arrived together."""
 
-    why : (n,) of int8. Indices into `REASONS`, for all rows.
-    rows : (m, channels). The rows that can be scored, scaled and without gaps.
-    features : (m, dim). Features of the same rows; the rows themselves in a linear group.
-    gaps : (m, channels). True where a gap was filled; None if none was.
-    held : (m, k). True where one of the k leading numbers is repeated because no new one came.
-    beyond : (m,). Rows with a number that was too large, judged and not learnt; None without.
-    steps : (3, m or 1, channels). As known at each row (`Resolution.after`), without lags.
-    came : (m, channels). The rows as they came, scaled, where one is `beyond`.
-    """
-
-    why: npt.NDArray[np.int8]
-    rows: Array
-    features: Storage
-    gaps: Mask | None
+    why: npt.NDArray[np.int8]  # (n,), indices into `REASONS`, for all rows
+    rows: Array  # (m, channels), that can be scored, scaled and without gaps
+    features: Storage  # (m, dim), of the same rows; in a linear group the rows themselves
+    gaps: Mask | None  # (m, channels), True where one was filled; None if none was
     time: RowTime = field(default_factory=RowTime)
-    held: Mask | None = None
-    beyond: Mask | None = None
-    steps: Array | None = None
-    came: Array | None = None
+    held: Mask | None = None  # (m, k), a leading number is repeated: no new one came
+    beyond: Mask | None = None  # (m,), a number was too large: judged and not learnt
+    steps: Array | None = None  # (3, m or 1, channels), `Resolution.after`, without lags
+    came: Array | None = None  # (m, channels), as they came, scaled, where one is `beyond`
 
     def __len__(self) -> int:
         """Number of rows that can be scored."""

@@ -307,32 +307,21 @@ not show, for hours, and what is usual of it is not what is usual of the channel
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowScores:
-    """How far each row of a block is from a model: (n,); None where it does not apply.
-
-    linear : None in a linear group.
-    even : Comparable from row to row: scaled to the scores of rows without gaps.
-    over : The highest share whose limit each score is above, 0 for none.
-    anomaly : In a kernel group with limits: 0 for the median of recent rows, 1 at the 99 % limit.
-    errors : (n, channels). As in `Statistics`; comparable from row to row, as `even`.
-    expected : (channels,). Mean squares of `errors` under the model; None where nothing predicts.
-    residual_scale : Typical squared errors at this node.
-    distance : None without factors.
-    farther : (n, channels). Factors to `errors` of what the others present predict, as read.
-    sure : (n or 1, channels). Where enough is known to say (`UNSURE`, `Statistics.sure`).
-    """
+    """How far each row of a block is from a model: (n,); None where it does not apply."""
 
     spe: Array
     t2: Array
-    linear: Array | None
-    even: Mapping[By, Array]
-    over: Mapping[By, Array]
+    linear: Array | None  # None in a linear group
+    even: Mapping[By, Array]  # scaled to the scores of rows without gaps
+    over: Mapping[By, Array]  # the highest share whose limit each score is above, 0 for none
+    # In a kernel group with limits: 0 for the median of recent rows, 1 at the 99 % limit.
     anomaly: Array | None
-    errors: Array
-    expected: Array | None
-    residual_scale: ResidualScale | None
-    distance: Array | None = None
-    farther: Array | None = None
-    sure: Mask | None = None
+    errors: Array  # (n, channels), as in `Statistics`, comparable as `even`
+    expected: Array | None  # (channels,), mean squares of `errors`; None: nothing predicts
+    residual_scale: ResidualScale | None  # typical squared errors at this node
+    distance: Array | None = None  # None without factors
+    farther: Array | None = None  # (n, channels), factors to `errors` of others present, as read
+    sure: Mask | None = None  # (n or 1, channels), where enough is known to say
 
     @property
     def left_out(self) -> Array:

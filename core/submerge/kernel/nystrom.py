@@ -30,9 +30,7 @@ class Covariance:
     count: int
     mean: Array
     scatter: Array
-    # Summed squared distances from the landmarks' span, about zero: they do not show the mean
-    # there.
-    outside: float
+    outside: float  # summed squared distances from the landmarks' span, about zero
 
     @classmethod
     def of(cls, X: Array, landmarks: Landmarks) -> Covariance:

@@ -1,8 +1,6 @@
 """Scores: how far a row is from what was learnt, inside the subspace and off it.
 
-All take rows in the units that were learnt and a subspace, whose spare directions they leave out;
-in feature space `contributions` takes the readings before the map. This module sets no limits:
-measure them on scores, because textbook limits assume data that sensors do not send.
+This module sets no limits: textbook limits assume data that sensors do not send.
 """
 
 from __future__ import annotations

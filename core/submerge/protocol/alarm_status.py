@@ -76,33 +76,22 @@ class Deviation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A condition that a person has to look at.
-
-    number : When it began, in milliseconds of a clock that may be wrong; unique for a node.
-    began, peaked, ended : Wall time at the node, seconds; `ended` is 0 while it is open.
-    worst, cause : The highest score, divided by its limit, 0 without; which score that was.
-    top : Channels to blame, the largest share first; three at most. Shares are never negative.
-    version : Version of the model that raised it.
-    withheld : Readings that were not learnt because of it.
-    first : `top` by the rows that raised it; it does not change.
-    deviations : Of channels of `top`, in the row with the highest score since a restart.
-    settled : It ended because readings kept to a new level, and no person had judged it.
-    """
+    """A condition that a person has to look at; times are wall time at the node, seconds."""
 
     node: str
-    number: int
+    number: int  # when it began, in milliseconds of a clock that may be wrong; unique for a node
     began: float
     peaked: float
-    ended: float
-    worst: float
-    cause: Cause
-    top: tuple[tuple[str, float], ...]
-    version: int
-    withheld: int = 0
+    ended: float  # 0 while it is open
+    worst: float  # the highest score, divided by its limit; 0 without
+    cause: Cause  # which score that was
+    top: tuple[tuple[str, float], ...]  # channels to blame, the largest share first; three at most
+    version: int  # of the model that raised it
+    withheld: int = 0  # readings that were not learnt because of it
     verdict: Verdict = ""
-    first: tuple[tuple[str, float], ...] = ()
-    deviations: tuple[Deviation, ...] = ()
-    settled: bool = False
+    first: tuple[tuple[str, float], ...] = ()  # `top` by the rows that raised it
+    deviations: tuple[Deviation, ...] = ()  # of `top`, in the row with the highest score
+    settled: bool = False  # it ended at a new level, and no person had judged it
     provisional: bool = False
 
     @property

@@ -243,41 +243,28 @@ class Census(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Everything that an incarnation has seen.
-
-    final : It is the last of its incarnation: the process that gathered it has ended.
-    pinned : Of the parent that it is for; no other parent may count it.
-    fence : An aggregator's right to report for its store, 16 bytes; empty from a client.
-    summary : None while scaling or gamma is not known; then `moments` describe the channels.
-    as_of, synced : Wall time that it describes, in seconds, and whether that clock is synchronized.
-    version : Of the newest model in use, here or below.
-    lifetime : Readings that this node has seen since it was set up, as far as it remembers.
-    software, certified_until : Of its sender, for people: empty until decoded; wall time, or 0.
-    trail : Of a client's scores, for people: two reports with one seq may have different ones.
-    earlier : Of an aggregator, while a scale is measured; never beside a summary.
-    method : Of a client, for people: what has made its summary.
-    """
+    """Everything that an incarnation has seen."""
 
     stamp: Stamp
-    final: bool
-    pinned: Incarnation
-    fence: bytes
+    final: bool  # the process that gathered it has ended
+    pinned: Incarnation  # of the parent that it is for; no other parent may count it
+    fence: bytes  # an aggregator's right to report for its store, 16 bytes; else empty
     fingerprint: str
-    summary: Summary | None
-    moments: Moments | None
+    summary: Summary | None  # None while scaling or gamma is not known
+    moments: Moments | None  # of the channels, until then
     counts: Counts
-    as_of: float
-    synced: bool
-    version: int
-    lifetime: int
+    as_of: float  # wall time that it describes, in seconds
+    synced: bool  # whether that clock is synchronized
+    version: int  # of the newest model in use, here or below
+    lifetime: int  # readings that this node has seen since it was set up, as it remembers
     census: Census | None = None
     scores: ScoreSketches | None = None
-    software: str = ""
-    certified_until: float = 0.0
+    software: str = ""  # what sent it, for people; empty until it is decoded
+    certified_until: float = 0.0  # wall time at which its sender's certificate expires, or 0
     alarm_status: AlarmStatus | None = None
-    trail: ScoreTrail = NO_TRAIL
-    earlier: EarlierSums | None = None
-    method: Method = NO_METHOD
+    trail: ScoreTrail = NO_TRAIL  # for people: two reports with one seq may have different ones
+    earlier: EarlierSums | None = None  # of an aggregator, while a scale is measured
+    method: Method = NO_METHOD  # of a client, for people: what has made its summary
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:

@@ -139,8 +139,7 @@ def node_excess(part: Spread, readings: Readings) -> Array:
         excess = (
             part.rows / np.maximum(readings.most, TINY),
             times * part.energy / energy,
-            # The sum of distances, rows * |mean - m|, is bounded beside the energy: a mean moves by
-            # it.
+            # The sum of distances, rows * |mean - m|, by which a mean moves.
             times * np.sqrt(part.offset / energy),
         )
     return _finite(np.stack(excess, axis=1))

@@ -1,7 +1,4 @@
-"""The two ways to an aggregator's admin API: the socket beside its store, and HTTPS.
-
-What is wrong is bad input (`UsageError`), or `NoAnswer` if no aggregator is there.
-"""
+"""The two ways to an aggregator's admin API: the socket beside its store, and HTTPS."""
 
 from __future__ import annotations
 

@@ -51,17 +51,12 @@ PLACE = "the frame"
 
 @dataclass(frozen=True)
 class FrameColumn:
-    """A column of a table, or its index.
+    """A column of a table, or its index."""
 
-    kind : What it holds: numbers, times by their type, or text for anything else.
-    values : Returns it (n,), NaN for a gap and for text; times in seconds since 1970.
-    label : Returns what the table's reader sees in a row.
-    """
-
-    kind: Kind
+    kind: Kind  # numbers, times by their type, or text for anything else
     rows: int
-    values: Callable[[], Array]
-    label: Callable[[int], Any]
+    values: Callable[[], Array]  # (n,), NaN for a gap and for text; times since 1970
+    label: Callable[[int], Any]  # what the table's reader sees in a row
 
     def texts(self) -> Iterator[str]:
         """Yield what stands in it, "" for a gap."""
@@ -71,21 +66,17 @@ class FrameColumn:
 
 @dataclass(frozen=True)
 class Frame:
-    """A table whose columns have names.
-
-    index : If it is of times.
-    passed_over : The type of an index that is not of times, nor counts the rows; "" without one.
-    scores : Returns new columns as a table of the same kind, with its times.
-    table : Returns a new table of the same kind; some columns are its index, where there is such.
-    """
+    """A table whose columns have names."""
 
     rows: int
     names: tuple[str, ...]
     columns: tuple[FrameColumn, ...]
+    # Returns new columns as a table of the same kind, with its times.
     scores: Callable[[Mapping[str, npt.NDArray[Any]], str | None], Any]
+    # Returns a new table of the same kind; some columns are its index, where there is such.
     table: Callable[[Mapping[str, Sequence[Any]], Sequence[str]], Any]
-    index: FrameColumn | None = None
-    passed_over: str = ""
+    index: FrameColumn | None = None  # if it is of times
+    passed_over: str = ""  # the type of an index that is not of times, nor counts the rows
 
     def __len__(self) -> int:
         return self.rows
@@ -252,10 +243,7 @@ def _head(name: str, column: FrameColumn) -> ColumnHead:
 
 
 class FrameRows:
-    """Rows (n, channels) of a frame; its time is a column, "none", or by default what is found.
-
-    states, part : Only rows in some states; of a part of a frame it may be that none is.
-    """
+    """Rows (n, channels) of a frame; its time is a column, "none", or by default what is found."""
 
     def __init__(
         self,

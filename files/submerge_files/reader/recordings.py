@@ -70,11 +70,7 @@ def ahead(items: Generator[Item, None, None]) -> Iterator[Item]:
 
 
 class Recordings:
-    """Files that were opened to be read together.
-
-    parts : Which rows of which file are which machine's, in the order in which they are read.
-    options : What was asked for.
-    """
+    """Files that were opened to be read together, by `parts` in their order."""
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""watch(): a view of a running aggregator that goes on until Ctrl-C.
-
-An aggregator that stops answering is asked again; one that does not at first is an error.
-"""
+"""watch(): a view of a running aggregator that goes on until Ctrl-C."""
 
 from __future__ import annotations
 

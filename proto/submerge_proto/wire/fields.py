@@ -1,8 +1,6 @@
 """Part: how a value is written into a message, and read back; form(): a message of such parts.
 
-Each field of a message is declared once, beside the attribute that it stands for:
-
-    PIN = form(pb.Pin, Pin, parent=PLAIN, incarnation=INCARNATION, top=PLAIN)
+Each field is declared once: `PIN = form(pb.Pin, Pin, parent=PLAIN, incarnation=INCARNATION)`.
 """
 
 from __future__ import annotations

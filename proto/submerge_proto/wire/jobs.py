@@ -1,7 +1,4 @@
-"""encode(), decode(): the messages of jobs as bytes, and back. Foreign bytes are checked here.
-
-Payloads are checked when all pieces are here (`submerge.jobs.envelopes`), arrays by their kind.
-"""
+"""encode(), decode(): the messages of jobs as bytes, and back. Foreign bytes are checked here."""
 
 from __future__ import annotations
 

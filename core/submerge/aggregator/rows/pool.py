@@ -60,8 +60,7 @@ class Sealed:
     @property
     def with_energies(self) -> Sealed:
         """The same with energies of channels, where a node of an earlier version had none."""
-        # One such row can never be updated. It would keep a group that does not forget from
-        # factors.
+        # Such a row is never updated: a group that does not forget would never have factors.
         if self.summary is None:
             return self
         summary = with_energies(self.summary)

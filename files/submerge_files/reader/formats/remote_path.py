@@ -1,7 +1,6 @@
 """Remote paths: files of any file system that fsspec knows, such as s3://bucket/file.parquet.
 
-A `RemotePath` stands where a `Path` does. Bytes are read where they lie: of a Parquet file, the
-columns that are wanted. fsspec is imported when such a path is used.
+A `RemotePath` stands where a `Path` does. Of a Parquet file only columns that are wanted are read.
 """
 
 from __future__ import annotations
