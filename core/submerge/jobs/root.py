@@ -1,7 +1,4 @@
-"""JobRoot: opens jobs, closes rounds, and ends each job with an answer or a clear failure.
-
-The rules are in docs/jobs.md, "Rules".
-"""
+"""JobRoot: opens jobs, closes rounds, and ends each job as docs/jobs.md says under "Rules"."""
 
 from __future__ import annotations
 

@@ -2,11 +2,8 @@
 
 If a kernel separates k clusters, they are k clouds on the k - 1 leading directions of the features'
 covariance about their mean (Balcan, Liang, Song, Woodruff & Xie, KDD 2016). That is a `Subspace`:
-nodes learn it, parents merge it, and no row travels. The gamma that separates the clusters is not
-known beforehand, so a few are tried side by side, and the one with the widest eigengap is taken.
-
-It does not compute normal cuts, because random features may give a row a negative degree. So
-it cannot separate clusters that touch, or that only a long path keeps apart (two moons).
+nodes learn it, parents merge it. docs/jobs.md says how gamma is found, and what is not separated:
+random features may give a row a negative degree, so there are no normal cuts.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""Blend: how one block of rows joins the past.
+"""Blend: how one block of rows joins the past; centering costs no column (docs/decisions/0001).
 
 With forgetting factor f, row j of n weighs f^(n-1-j) and the block fades the past by f^n, so the
 result does not depend on how the stream was cut into blocks. With rows c_j from the running mean,
-their weighted mean `drift`, their mass W and the past's faded weight w,
-
-    sum_j w_j (c_j - pull drift)(c_j - pull drift)'  with  (1 - pull)^2 = w / (w + W)
-
-is the block's scatter about its own mean plus w W / (w + W) drift drift', for the two means'
-distance: centering costs no column of its own. The block adds to the energy of channel l
+their weighted mean `drift` and their mass W, the block adds to the energy of channel l
 
     sum_j w_j c_jl^2 - pull (2 - pull) W drift_l^2
 """

@@ -2,16 +2,10 @@
 
 The fixed point of expectation and maximisation over all rows is the covariance of maximum
 likelihood (Dempster, Laird and Rubin, 1977; Little and Rubin, Statistical Analysis with Missing
-Data, chapters 7 and 11; docs/decisions/0063). Sums are enough, kept apart by what rows lack:
+Data, chapters 7 and 11). How sums are kept apart by what rows lack, and why: docs/decisions/0063.
 
-1. Rows that lack the same channels are one sum (`Sums`). Sums are exact, merge, and are filled
-   again whenever they are read, by all that is known then (`estimate`).
-2. Rows whose gaps few others have are filled at once, together, with the conditional covariance
-   beside their products. What fills them is the covariance of everything so far, never of a span.
-3. A channel with fewer than 2 dim values is taken as nearly independent: a regression would explain
-   it by chance. One that never came follows from the fleet's model, if there is one.
-4. The result is positive semi-definite, and its diagonal is the channels' energies. The
-   certificates of `Subspace` are about complete rows: with gaps, "exact" becomes "expected".
+The result is positive semi-definite, and its diagonal is the channels' energies. The certificates
+of `Subspace` are about complete rows: with gaps, "exact" becomes "expected".
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""The leading eigenvectors of a block's Gram matrix, from those of the block before, certified.
+"""The leading eigenvectors of a block's Gram matrix G, from those of the block before, certified.
 
-Absorbing a block needs the leading k eigenvectors of G = M M', the Gram matrix of m = k + b
-rows M: the past's directions, weighed, above the block. The past's directions are nearly the new
-ones: subspace iteration starts from them and a few fixed vectors, which find what the past lacks,
-and ends in a Rayleigh-Ritz step. For any orthonormal V (m, k), the memory M'VV'M never overstates
-M'M, and what it lacks, M'(I - VV')M, has the eigenvalues of
+Absorbing a block needs them, and the past's directions are nearly those (docs/mathematics.md,
+"Steps"). For any orthonormal V (m, k) the memory M'VV'M never overstates M'M, and what it lacks has
+the eigenvalues of
 
     D = (I - VV') G (I - VV').
 
-A Cholesky factorisation of `bound I - D` that succeeds proves that `bound` is at least the
-largest of them. No V lacks less than lambda_(k+1). A bound beyond `TRIES` times its Ritz value,
-which is never above it, is refused: the caller then solves the full eigenproblem.
+A Cholesky factorisation of `bound I - D` that succeeds proves that `bound` is at least the largest
+of them. A bound beyond `TRIES` times its Ritz value is refused: the caller then solves it all.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """WholeScatter: the summary of a narrow group, whose scatter takes no more than its directions.
 
-On its way it is an upper triangle R of float32 numbers with R'R = scatter / energy: positive
-semi-definite whatever the rounding. `triangle` returns what its rounding changes, which the
-receiver has added to `spectral_bound`. So with C the exact scatter and S the one held,
-
-    |lambda_i(C) - lambda_i(S)| <= spectral_bound
-
-and S <= C (as positive semi-definite matrices) up to the part of the bound that is rounding.
+What the triangle's rounding on its way changes is added to `spectral_bound` (docs/mathematics.md,
+"State"): with C the exact scatter and S the one held, |lambda_i(C) - lambda_i(S)| is at most that.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Block length: how long the blocks of a group are, from how long its scores stay alike.
-
-A block has to outlast what one cause does to the scores: else one bad hour is many blocks, and
-fewer alarms are raised than were promised. A longer block gives limits later, and several alarms
-in it are more than were promised (`MOST_S`). A node that reports a wrong length delays limits, and
-does not move them.
+"""Block length: how long the blocks of a group are (docs/decisions/0035).
 
 Method of batch means (Law and Kelton 2000, section 9.5.3): means of successive spans of 2^j rows
 are correlated as long as the scores within them are. The first span whose successive means are
-correlated by less than `ALIKE` is long enough.
+correlated by less than `ALIKE` is long enough. Several alarms in a block are more than were
+promised, so `MOST_S` bounds it. A node that reports a wrong length does not move limits.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """disLR: the leading directions of all rows in the points' span, merged up any tree.
 
-A row's coordinates C (n, m) are those of `Landmarks`. Three ways to merge them:
-
-    ranks    a factor of 2k rows (2k, m): what pairs of parents keep of both. The least error.
-    sketch   `columns` random sums of each participant's rows, as in the paper; of the sums of all,
-             put on top of one another, the triangle (m (m + 1) / 2) is kept
-    exact    the whole scatter (m (m + 1) / 2), which adds up: federated NY-KPCA
-
-Rows and energies count exactly in all three.
+A row's coordinates C (n, m) are those of `Landmarks`. docs/jobs.md has three ways to merge them: by
+ranks, where pairs of parents keep 2k rows of both; by sketches, as in the paper; exact, by adding
+the whole scatter (federated NY-KPCA). Rows and energies count exactly in all three.
 """
 
 from __future__ import annotations

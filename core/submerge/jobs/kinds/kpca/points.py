@@ -1,12 +1,8 @@
 """Points of a fleet: rows by weight, the smallest keys of all, and at most so many of one node.
 
-A row has a score, and the key -log(u) / score (Efraimidis & Spirakis, IPL 2006); u in (0, 1)
-follows from the job's seed, its node, its number and the choice. The rows with the smallest keys
-are the points: drawn without putting back, in proportion to scores, whatever the tree.
-
-Keys go up first. The root answers with the largest that is taken, and only rows which are points
-leave their nodes, with number and node. A parent computes the key again, and refuses a larger one:
-a node cannot push rows in, but for lies about them; and it has at most `limit` points.
+A row's key is -log(u) / score (Efraimidis & Spirakis, IPL 2006; docs/jobs.md, "A row's key"): rows
+are drawn without putting back, in proportion to scores, whatever the tree. Keys go up first; only
+rows which are points leave their nodes, and parents compute their keys again.
 """
 
 from __future__ import annotations
