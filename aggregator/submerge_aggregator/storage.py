@@ -1,12 +1,8 @@
 """What is beside the store: room for its log, copies of it, and when the last copy was made.
 
-Of the room (`StoreRoom`), for the log of `store.py`:
-
-1. The log goes into the database (a checkpoint) once it has as many pages as the database, and
-   between LEAST_PAGES and MOST_PAGES. It would otherwise fill a disk that has room for the store.
-2. A ballast of the log's size is held on the disk. A checkpoint that finds no room gets its room,
-   and the ballast is taken again before anything else is written.
-3. Without a ballast each commit goes into the database at once: little can be stuck in the log.
+The log goes into the database (a checkpoint) once it has as many pages, and between LEAST_PAGES and
+MOST_PAGES. A ballast of the log's size is held on the disk: a checkpoint that finds no room gets
+its room, and the ballast is taken again before anything else is written (docs/stores.md).
 """
 
 from __future__ import annotations

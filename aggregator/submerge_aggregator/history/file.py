@@ -1,11 +1,8 @@
 """HistoryFile: the history on disk: rings of rows in one SQLite database (docs/decisions/0049).
 
-1. For one thread. The store's lock keeps other processes away from it, too.
-2. Nothing waits for the disk (`synchronous=OFF`): a computer that loses its power may lose it. A
-   damaged file is an error when it is opened, and the recorder begins another.
-3. Database and log together stay below `max_bytes`: the database takes three quarters at most. The
-   oldest hour goes first; alarms and versions have a share of their own each.
-4. It is its owner's alone (0600), and no symbolic link.
+For one thread; the store's lock keeps other processes away. Nothing waits for the disk. Database
+and log together stay below `max_bytes`: the oldest hour goes first; alarms and versions have a
+share of their own each.
 """
 
 from __future__ import annotations

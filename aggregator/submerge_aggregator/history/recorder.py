@@ -1,10 +1,8 @@
 """HistoryRecorder: the history's thread: entries go into a queue, and this thread writes them.
 
-1. `take` and `ask` never wait, and may be called from any thread. A full queue drops entries.
-2. The file is written every `WRITE_S`, so that a memory card wears little. A kill loses nothing for
-   good: a trail reaches back for longer than that, and the next report has it again.
-3. A file that is damaged, gone or of another form is removed, and another one begun. While the disk
-   is full or read-only, entries are dropped.
+The file is written every `WRITE_S`, so that a memory card wears little. A kill loses nothing for
+good: a trail reaches back for longer than that. A file that is damaged, gone or of another form is
+removed, and another one begun; while the disk is full, entries are dropped.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """JobRuntime: drives an aggregator's part in jobs, beside the machine (docs/decisions/0059).
 
-1. Rounds are computed on a thread of their own: nothing waits for a merge of a job.
-2. Effects are performed in order. A record is on disk before what follows from it; if it cannot be
-   written, another part begins from what is kept: its jobs have failed.
-3. Who is below is read from the machine when a job opens, here or above (`below.children_of`).
-4. What goes to children and to the parent waits for all other messages, in bounded memory.
-5. An error in a job ends this part in all jobs, and nothing else.
+Effects are performed in order. A record is on disk before what follows from it; if it cannot be
+written, another part begins from what is kept: its jobs have failed. An error in a job ends this
+part in all jobs, and nothing else.
 """
 
 from __future__ import annotations

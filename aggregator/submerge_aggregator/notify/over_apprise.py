@@ -1,13 +1,10 @@
 """Apprise: one service that it knows (Slack, e-mail, ...) as a sink of alarms.
 
-`open_service` loads it only where it is configured: it takes about 30 MiB.
-
 1. Only services on the network: nothing here runs a program, writes a file, or is third-party
    code that Apprise found. Services that Apprise adds later are refused until they are known.
 2. Certificates are verified, redirects are not followed, and a service without TLS has to be on
    this machine.
-3. The logs of Apprise and of the HTTP library are closed: they show URLs. Of an answer only the
-   status code is used, of an exception only its type.
+3. The logs of Apprise and of the HTTP library are closed: they show URLs.
 """
 
 from __future__ import annotations

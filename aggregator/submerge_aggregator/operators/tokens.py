@@ -1,10 +1,9 @@
-"""Tokens of operators: random texts of which only hashes are kept.
+"""Tokens of operators: random texts of which only hashes are kept (docs/operators.md, "Tokens").
 
     # submerge tokens 1
     token night-shift scope judge created 2026-11-24T02:10:00Z until never sha256 9F86...
 
-A token is 256 random bits, which nobody guesses: one SHA-256 of it is enough. Who may write to the
-file may add a token: it belongs to its owner alone.
+Who may write to the file may add a token: it belongs to its owner alone.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """RowGatherer: rows that come fast share a step (docs/decisions/0032).
 
-1. A row on its own is handled at once, and opens a window of `gather_s`.
-2. Rows that come within the window wait for its end, or until they are `BLOCK`. The window then
-   opens again. It closes when no row has come in it.
-3. Rows that have waited at their source are handled at once, with all that wait, and close the
-   window.
-4. `put` blocks while the node is behind: no more than `AHEAD` rows wait. After `end` it takes
-   what it is given at once, so that nothing is lost that a sensor hands over.
+A row on its own is handled at once, and opens a window of `gather_s`; rows within it wait for its
+end, or until they are `BLOCK`. It closes when no row has come in it. `put` blocks while the node is
+behind: no more than `AHEAD` rows wait. After `end` it takes what it is given at once, so that
+nothing is lost that a sensor hands over.
 
 Two threads use it: the sensor's puts, the node's takes. It reads no clock.
 """

@@ -1,9 +1,8 @@
-"""What a client measures while the fleet's scaling or gamma is open, and what becomes of it.
+"""What a client measures while the fleet's scaling or gamma is open (docs/decisions/0037).
 
-Until then it reports moments only. It keeps, in the units of the open schema, all scatter of a
-narrow group about the running mean, in float64; of any other the readings, within one learner's
-memory: if too many, every second, then every fourth, over all of the time. Under the settled schema
-they make the final report of a *successor* (docs/protocol.md, "Measured readings").
+It keeps, in the units of the open schema, all scatter of a narrow group about the running mean, in
+float64; of any other the readings, within one learner's memory: if too many, every second, then
+every fourth, over all of the time.
 """
 
 from __future__ import annotations

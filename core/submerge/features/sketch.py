@@ -1,4 +1,4 @@
-"""Sketched: the features of another map, sketched to few (docs/kernels.md).
+"""Sketched: the features of another map, sketched to few.
 
 disKPCA takes leverage scores from t = O(k / eps) numbers a row where a kernel needs thousands of
 features (Balcan et al., arXiv:1503.06858). T (t, D) is random, and <T phi, T psi> = <phi, psi> on

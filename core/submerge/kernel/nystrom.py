@@ -1,8 +1,7 @@
 """NY-KPCA: kernel PCA in the span of a few landmarks, streamed and pooled (Sterge et al., 2020).
 
 PCA of rows' coordinates on the landmarks' span (`features.Landmarks`) is exact kernel PCA within
-that span, and cannot miss less than exact kernel PCA at the same rank. Coordinates depend on
-landmarks and kernel alone, so scatters of them add up over nodes.
+that span. Coordinates depend on landmarks and kernel alone, so scatters add up over nodes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """DesiredState: what operators set for a node, on its way down (docs/protocol.md, 8).
 
 It is a state, like a report: everything that is set for one node, under a number that only rises.
-A report holds the number of the newest that has arrived. So it arrives once, whichever node is away
-or restarts meanwhile. If two levels set something for one node, the later arrival wins, for each
-setting by itself. Each level counts its own numbers, so that clocks need not agree.
+If two levels set something for one node, the later arrival wins, for each setting by itself. Each
+level counts its own numbers, so that clocks need not agree.
 """
 
 from __future__ import annotations

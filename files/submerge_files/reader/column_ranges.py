@@ -1,8 +1,4 @@
-"""ColumnRanges: what all rows of a channel say: marks of missing values, standstill, meters.
-
-A value that comes often and is far from all others marks something. Several may: as many of the
-outermost values are taken as leave the others together.
-"""
+"""ColumnRanges: what all rows of a channel say: marks of missing values, standstill, meters."""
 
 from __future__ import annotations
 

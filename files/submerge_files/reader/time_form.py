@@ -1,8 +1,6 @@
-"""Times: how the values of a column become seconds since 1970 in UTC (forms: docs/histories.md).
+"""Times: how the values of a column become seconds since 1970 in UTC (docs/histories.md).
 
-1. A time without a zone is taken as UTC. Zones may differ from row to row.
-2. Of dates such as 11/12/2026 the day or the month may be first: without an order they are NaN.
-3. Times are kept to a microsecond, so the same time is the same float64 from any format.
+They are kept to a microsecond, so the same time is the same float64 from any format.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Hearing: what a broker's devices say, gathered for a while.
 
-1. Descriptions come first: they say which topics there are, and what fields are called.
-2. Retained messages may be days old: their fields are known from them, but were not heard.
-3. Names are short, unless two topics of a pattern would give one name.
-4. Where no form fits, the first level is the device (`{device}/#`), so that another room joins by
-   itself. Where there is one first level alone it may be the second: `home/#`.
+Descriptions come first: they say which topics there are, and what fields are called. Retained
+messages may be days old: their fields are known from them, but were not heard. Where no form fits,
+the first level is the device (`{device}/#`), so that another room joins by itself.
 """
 
 from __future__ import annotations

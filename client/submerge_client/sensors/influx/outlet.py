@@ -1,13 +1,8 @@
-"""MetricOutlet: standard output of a processor. Metrics go on as they came, and ours among them.
+"""MetricOutlet: standard output of a processor (decision 0056): metrics as they came, and ours.
 
-1. Bytes go on in their order, each once, as soon as the reader takes them. Ours stand between whole
-   lines.
-2. Nothing blocks: what the reader does not take waits here. The sensor reads no more until all of
-   it has gone, so what waits is one chunk, and the scores of rows that were read before.
-3. A reader that takes nothing for `SLOW_S` is counted and said once, and so is its return; one that
-   is gone is found out also while nothing is written.
-
-The sensor's thread writes; any thread adds, and rings for it.
+Nothing blocks: what the reader does not take waits here, and the sensor reads no more until all of
+it has gone. A reader that takes nothing for `SLOW_S` is said once, and so is its return; one that
+is gone is found out also while nothing is written. The sensor's thread writes; any thread adds.
 """
 
 from __future__ import annotations

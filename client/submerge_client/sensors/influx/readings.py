@@ -1,12 +1,8 @@
 """InfluxReadings: metrics of Telegraf, in line protocol on standard input, as rows (decision 0056).
 
-1. As a processor, all bytes go on to standard output unchanged, before their lines are read
-   (`outlet`). As an output, nothing is printed.
-2. Lines of one timestamp make a row (`rows`), which closes after `gather_s`.
-3. While something waits for the reader of standard output, nothing is read: the pipe fills, and
-   Telegraf waits. The node goes on with the rows that it has.
-4. At the end of the input, what waits goes on; when it is stopped, so does what the pipe holds.
-   Where the reader is gone, the sensor fails after that.
+Lines of one timestamp make a row (`rows`), which closes after `gather_s`. At the end of the input,
+what waits goes on; when it is stopped, so does what the pipe holds. Where the reader is gone, the
+sensor fails after that.
 """
 
 from __future__ import annotations

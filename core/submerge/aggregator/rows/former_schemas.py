@@ -1,8 +1,6 @@
 """FormerSchemas: the schemas that a group had before, and sums under one of them (decision 0045).
 
-Rows of earlier schemas wait below the root, where it is not known that a schema is open (`Pool`).
-Reports have the sums of all that wait (`protocol.messages.EarlierSums`), so that they are not lost
-with one store. Sums of a schema that a parent does not know are not kept: it could not check them.
+Sums of a schema that a parent does not know are not kept: it could not check them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """AlarmLimits: the limit of each statistic, from the block maxima of the group.
 
-The k-of-m statistic of a row is the k-th largest of the last m scores (`settings.after` of
-`settings.of`); the maximum of a block is the largest of them (`stats.block_maxima`). Let this node
-allow r false alarms a second and monitor K statistics, and let a block have the length h. The
+The maximum of a block is the largest k-of-m statistic of its rows (`stats.block_maxima`). Let this
+node allow r false alarms a second and monitor K statistics, and let a block have the length h. The
 limit of each statistic is then exceeded in a share
 
     q = min(r h / K', 1/2)
@@ -13,8 +12,7 @@ of Extreme Values, 2001, chapters 3 and 4; Hosking and Wallis, Technometrics 29,
 `independent(K)` statistics would exceed their limits as often as these K, which are dependent.
 
 Until blocks are enough, limits are *provisional*: of the smallest share that the maxima support,
-1/2 in n of n (docs/decisions/0035). Promised limits stay while half of the maxima are left that
-they needed (`LONG_REACH`).
+1/2 in n of n (docs/decisions/0035).
 """
 
 from __future__ import annotations
