@@ -1,8 +1,8 @@
 """What is beside the store: room for its log, copies of it, and when the last copy was made.
 
-The log goes into the database (a checkpoint) once it has as many pages, and between LEAST_PAGES and
-MOST_PAGES. A ballast of the log's size is held on the disk: a checkpoint that finds no room gets
-its room, and the ballast is taken again before anything else is written (docs/stores.md).
+The log goes into the database (a checkpoint) once it has as many pages as that, and between
+LEAST_PAGES and MOST_PAGES. A ballast of the log's size is held on the disk: a checkpoint that finds
+no room gets its room, and the ballast is taken again before anything else is written.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class ClientReplies:
                     )
         except UsageError as error:
             return b"", f"{me}: {error}"
-        except Exception as error:  # promise 4
+        except Exception as error:  # a bug costs a reply, not the rows of the node
             why = f"{type(error).__name__}: {error}"
             say("question not answered", level="warning", topic=question.topic, why=why)
             return b"", f"{me} cannot reply: see its log"

@@ -4,7 +4,8 @@
    code that Apprise found. Services that Apprise adds later are refused until they are known.
 2. Certificates are verified, redirects are not followed, and a service without TLS has to be on
    this machine.
-3. The logs of Apprise and of the HTTP library are closed: they show URLs.
+3. The logs of Apprise and of the HTTP library are closed: they show URLs. Of an answer only the
+   status code is used, of an exception only its type.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Sinks:
         for i, sink in enumerate(self._sinks):
             try:
                 sink.update(alarms)
-            except Exception as error:  # rule 4
+            except Exception as error:  # rule 3
                 self._log_once(i, error)
 
     def refresh(self, alarms: tuple[Alarm, ...]) -> None:

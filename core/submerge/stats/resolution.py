@@ -1,6 +1,6 @@
 """Resolution: the step that readings of a channel move by, and the noise that it makes.
 
-Reading to a step adds an error of variance step^2 / 12: no channel is known better (decision 0066).
+Reading to a step adds an error of variance step^2 / 12 (docs/decisions/0066).
 """
 
 from __future__ import annotations

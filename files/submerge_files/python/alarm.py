@@ -16,7 +16,7 @@ from submerge.protocol.alarm_status import excess
 class AlarmSpan:
     """An alarm on rows.
 
-    began, peaked : As the frame has it; in UTC, or row number (from 0, in files from 1).
+    began, peaked : As the frame has it, in UTC from files; else the row's number (in files from 1).
     ended : None if the rows ended first.
     worst : The highest score, over its limit.
     cause : Which score that was.

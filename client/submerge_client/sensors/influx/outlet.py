@@ -1,4 +1,4 @@
-"""MetricOutlet: standard output of a processor (decision 0056): metrics as they came, and ours.
+"""MetricOutlet: standard output of a processor (docs/decisions/0056).
 
 Nothing blocks: what the reader does not take waits here, and the sensor reads no more until all of
 it has gone. A reader that takes nothing for `SLOW_S` is said once, and so is its return; one that

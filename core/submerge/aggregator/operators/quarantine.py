@@ -1,6 +1,6 @@
 """Quarantine: which nodes of a group are kept out of the model, and why (docs/protocol.md, 5).
 
-An aggregator never is for a contradiction: its store may be a backup, of a whole site. A client's
+An aggregator is never quarantined for a contradiction: its store may be a backup. A client's
 first equivocation may be chance: our own software may change a digest.
 """
 

@@ -1,4 +1,4 @@
-"""FormerSchemas: the schemas that a group had before, and sums under one of them (decision 0045).
+"""FormerSchemas: schemas that a group had before, and sums under one (docs/decisions/0045).
 
 Sums of a schema that a parent does not know are not kept: it could not check them.
 """

@@ -1,4 +1,4 @@
-"""Histories: what was learnt of files, or of another fleet, in one group of a root (decision 0043).
+"""Histories: what was learnt elsewhere, in one group of a root (docs/decisions/0043).
 
 They stand beside the rows, outside incarnations, floors, ages and bounds: an operator has ordered
 them. Each chunk of rows counts once. A summary cannot be divided, so a history whose chunks are

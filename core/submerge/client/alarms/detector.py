@@ -359,7 +359,7 @@ class AlarmDetector:
         situation: Situation,
         passed_s: float,
     ) -> tuple[WatchedBlocks, HighestSoFar]:
-        """Return its blocks and `highest` after n rows; by scores `sizes` blocks are chosen."""
+        """Return its blocks and `highest` after n rows; `sizes` say how long a block is."""
         settled, n = situation.settled, len(alarm.rows)
         if raised is not None:
             # After a restart the scores before the first row of an open alarm are infinite.
