@@ -1,14 +1,9 @@
-"""Drill: the smallest fault of each channel that would raise an alarm (docs/drill.md).
+"""Drill: the smallest fault of each channel that would raise an alarm (docs/decisions/0039).
 
-A fault of each kind and size is tried at many places of rows that a node has read, with both signs.
-The smallest size is the one at which an alarm is raised in `FOUND` of these spans.
-
-1. A kind of score is convex in the size (`response`), so an alarm that a size raises is raised by
-   every larger one, wherever no row was over a limit before the fault. Hence bisection.
-2. A channel is *blind* where the others say little about it, an R2 below `BLIND` (the share of its
-   variance that they explain under the model; Dunia and Qin, AIChE Journal 44, 1998): then a fault
-   is found only where it takes the channel out of its own range.
-3. A stuck channel counts as found if its scores raise an alarm. `stats.stuck` finds it later, too.
+A kind of score is convex in the size (`response`), so an alarm of a size is raised by every
+larger one, wherever no row was over a limit before the fault: hence bisection. R2 is the share of a
+channel's variance that the others explain under the model; *blind* is below `BLIND` (Dunia and Qin,
+AIChE Journal 44, 1998). A stuck channel counts as found if its scores raise an alarm.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
 """Factors: a variance of its own for each channel, beside the directions that channels share.
 
-The factor-analysis model of normal rows (Lawley and Maxwell 1971, chapter 4; Harman 1976,
-chapter 8) has loadings L (dim, k) and covariance L L' + diag(Psi):
+x = mean + L z + noise, the factor-analysis model of normal rows (Lawley and Maxwell 1971, chapter
+4; Harman 1976, chapter 8); how L and Psi follow from a summary: docs/mathematics.md, "Factors".
 
-    x = mean + L z + noise,    z ~ N(0, I),    noise ~ N(0, diag(Psi))
-
-1. Where only directions are held, L = U S / sqrt(weight) of all of them, and Psi is what they leave
-   of the exact energy of each channel: Psi_j = (energy_j - sum_i sigma_i^2 u_ij^2) / weight.
-2. Where the whole scatter is held, L is fitted to it (`fitted`), with more columns.
-3. No channel's noise is less than `LEAST` of its variance. A fit may leave a channel next to none
-   (a Heywood case); how small it truly is cannot be known from finite rows.
+No channel's noise is less than `LEAST` of its variance. A fit may leave a channel next to none
+(a Heywood case); how small it truly is cannot be known from finite rows.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """StuckDetector: how well other channels predict each channel, and which channels are stuck.
 
-A stuck channel may repeat a normal number, and a model that keeps learning it learns that it is
-unrelated to the rest. Two rules find it:
+A model that keeps learning a stuck channel learns that it is unrelated to the rest. Two rules find
+it, though the number that it repeats may be normal:
 
-1. It repeats one number, and the prediction by the others has moved by far more than its typical
-   error. This distinguishes a stuck light sensor from night.
-2. It repeats one number inside its range and has never done so for long (`RunLengths`).
+1. The prediction by the others has moved by far more than its typical error. This distinguishes a
+   stuck light sensor from night.
+2. It is inside its range and has never repeated one number for long (`RunLengths`).
 
-It is stuck no longer when it reads another number, or nothing. What is predicted while it reads
-nothing does not count: the channels that predict it best, of the same device, are then mostly
-silent as well. A channel that has read one number from the start is not in use, and not stuck.
+What is predicted while it reads nothing does not count: the channels that predict it best, of the
+same device, are then mostly silent as well. A channel that has read one number from the start is
+not in use, and not stuck.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""MqttReadings: values that others publish, put on one grid of time.
+"""MqttReadings: values that others publish, put on one grid of time (docs/fleet.md).
 
-1. A decoder defines the meaning of a message (`messages`); the grid makes rows (`grid`).
-2. Without `time` in messages, a reading has the time of its arrival, by a steady clock.
-3. New names that the schema lacks, and devices that come and go, are logged at most once in
-   `NAMES_S`. With a path, the usual silences of channels outlive the process (`kept_silences`).
-
-A lost connection is tried again without end. Callbacks run on paho's thread: an exception in one
-would end it in silence, so each is caught, counted and logged. If paho itself fails, a new client
-takes over. Readings wait in a bounded queue between paho's thread and ours; when it is full they
-are dropped and counted.
+A decoder defines the meaning of a message (`messages`); the grid makes rows (`grid`). A lost
+connection is tried again without end. Callbacks run on paho's thread: an exception in one would end
+it in silence, so each is caught, counted and logged. If paho itself fails, a new client takes over.
+Readings wait in a bounded queue between paho's thread and ours; when it is full they are dropped
+and counted.
 """
 
 from __future__ import annotations
