@@ -1,12 +1,8 @@
-"""The audit log: who joined, who was refused, and what operators ordered, in files of JSON lines.
+"""The audit log: who joined, who was refused, and what operators ordered (docs/decisions/0069).
 
-It follows what the machine has committed, and changes nothing. Entries go into a queue, and a
-thread of its own writes them.
-
-1. `record` never waits, and may be called from any thread. It costs the making of one line.
-2. What it records has happened: callers come after the commit that it rests on.
-3. A full disk, or a queue that is full, costs entries and nothing else. They are counted, and
-   once a write succeeds, an entry has their number.
+It follows what the machine has committed. Entries go into a queue, and a thread of its own writes
+them: `record` never waits, from any thread. A full disk, or a queue that is full, costs entries and
+nothing else; once a write succeeds, an entry has their number.
 """
 
 from __future__ import annotations
@@ -231,10 +227,7 @@ def older(path: Path, number: int) -> Path:
 
 
 def lines_in(path: Path, *, follow: bool = False) -> Iterator[bytes | None]:
-    """Yield the lines of all files, the oldest first.
-
-    `follow`: go on with lines as they are written, without end; None whenever there is none now.
-    """
+    """Yield the lines of all files, the oldest first; to `follow`, None while there is none."""
     opened = _open_all(path)
     if not opened and not follow:
         raise FileNotFoundError(path)

@@ -1,12 +1,9 @@
-"""Copies of a root's store, made while it runs, and whether one is good.
+"""Copies of a root's store, made while it runs, and whether one is good (docs/decisions/0046).
 
 A copy is the database as of one commit, and behind it a line that says whose it is, what the
-running machine had as its models at that commit, and a digest of it all. Nothing here writes a
-store: `submerge backup restore` does.
-
-To check one, a machine starts from it, as an aggregator would, at the time of the copy. It takes
-no message and sends none. The models that follow from its rows have to be those of the machine
-that ran, byte for byte.
+running machine had as its models at that commit, and a digest of it all. To check one, a machine
+starts from it at the time of the copy: the models that follow from its rows have to be those of the
+machine that ran, byte for byte.
 """
 
 from __future__ import annotations
@@ -145,10 +142,7 @@ def _line_in(file: BinaryIO, path: Path) -> tuple[bytes, bytes, int]:
 
 
 def group_states(node: AggregatorNode, now: Now) -> dict[str, GroupState]:
-    """Return what each group is now; one without a schema is left out.
-
-    Cost: a merge of the rows that have changed since the last one, as for a model.
-    """
+    """Return what each group is now, by a merge as for a model; none without a schema."""
     ledgers = {name: node.ledger(name) for name in sorted(node.groups)}
     return {
         name: _state(node, ledger, now, name)
@@ -168,11 +162,9 @@ def _state(node: AggregatorNode, ledger: Ledger, now: Now, group: str) -> GroupS
 
 
 def model_of_rows(node: AggregatorNode, ledger: Ledger, now: Now, group: str) -> bytes:
-    """Return the model that follows from rows and histories: directions, factors, limits, counts.
-
-    The chosen rank is none of these: it is a record of its own.
-    """
+    """Return the model of rows and histories: directions, factors, limits, counts."""
     canonical = ledger.schema.canonical
+    # The chosen rank is none of these: it is a record of its own.
     made = new_model(ledger, canonical, node.settings, now, node.plan(group), last=0, rank=0)
     return codec.encode(
         replace(

@@ -1,7 +1,4 @@
-"""What goes into a batch of the commit worker, what comes out, and how messages become either.
-
-Values only: the worker makes them on its thread, and the event loop performs them in order.
-"""
+"""What goes into a batch of the commit worker, what comes out, and how messages become either."""
 
 from __future__ import annotations
 
@@ -54,14 +51,12 @@ def checked(plans: Mapping[str, GroupPlan], *, coarse: bool) -> dict[str, GroupP
 
 
 class Asked(NamedTuple):
-    """A question to the machine, from an operator or from the program.
-
-    question : called with the machine, after `event`, if there is one
-    reply : called on the event loop with what that returned, or with the error
-    """
+    """A question to the machine, from an operator or from the program."""
 
     event: Event | None
+    # Called with the machine, after `event`, if there is one.
     question: Callable[[AggregatorNode, Now], Any]
+    # Called on the event loop with what that returned, or with the error.
     reply: Callable[[Any], None]
 
 

@@ -1,8 +1,4 @@
-"""AggregatorConfig: the configuration of an aggregator, from one TOML file.
-
-Without `[parent]` it is a root, which defines each group's schema. Below a root the schema comes
-down, and may be left out.
-"""
+"""AggregatorConfig: the configuration of an aggregator, or of a root: without `[parent]`."""
 
 from __future__ import annotations
 

@@ -62,13 +62,10 @@ LEAST = 64 * 1024
 
 
 def largest_message(groups: Iterable[tuple[SummaryConfig, SchemaConfig | None]], most: int) -> int:
-    """Return the bytes of the largest message that may come from below, at most `most`.
-
-    It is the largest report of an aggregator, with `MOST_TIMES` the directions that its group keeps
-    (so many are merged), and the text of its schema, which a join carries. An eighth is added, for
-    fields of later versions. `groups` None: the schema comes from the parent.
-    """
+    """Return the bytes of the largest message that may come from below, at most `most`."""
     largest = LEAST
+    # An aggregator's largest report, with `MOST_TIMES` the directions that its group keeps (so many
+    # are merged), the text that a join carries, and an eighth for fields of later versions.
     for summary, schema in groups:
         if schema is None:
             size = UNKNOWN
@@ -88,11 +85,8 @@ def largest_message(groups: Iterable[tuple[SummaryConfig, SchemaConfig | None]],
 
 
 def has_room(report: Report, schema: Schema, *, kept: int) -> bool:
-    """Return whether a report is no larger than the largest that an aggregator may send.
-
-    For that one parents have room, and links. Of an earlier schema with more channels, sums may be
-    larger. It costs one encoding, so it is asked only of reports with such sums.
-    """
+    """Return whether a report is no larger than the largest that an aggregator may send."""
+    # Sums of an earlier schema with more channels may be larger: it is asked only of such reports.
     most = size_of_report(schema.dim, min(kept, schema.dim), merged=True)
     return len(codec.encode(report)) <= most
 

@@ -1,13 +1,8 @@
 """Refusals: messages that were not taken, counted by reason, and logged once a minute by sender.
 
-The reasons are a closed set, all shown from the start, at 0, so that an alert can use each. They
-come from three places: the codec, for bytes (`submerge.errors.KINDS`); the machine, in its
-answers (`Reason`); and the transports (`BORDERS`).
-
-1. A message is counted under one reason, the first that refuses it.
-2. The log is bounded whatever comes in: so many lines a minute, then their number.
-3. `count` may be called from any thread.
-4. The audit log gets each reason once a minute, and none of what honest nodes do every day.
+The reasons are a closed set, all shown from the start, at 0, so that an alert can use each: of the
+codec (`submerge.errors.KINDS`), the machine (`Reason`) and the transports (`BORDERS`). A message is
+counted under the first that refuses it, from any thread. The log is bounded whatever comes in.
 """
 
 from __future__ import annotations
@@ -55,7 +50,6 @@ class Refusals:
     """Counts refusals, and logs them.
 
     record : Of the audit log: each reason once a minute, with the number since the last time.
-    reasons : All that there are.
     """
 
     def __init__(

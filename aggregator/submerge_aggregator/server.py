@@ -62,7 +62,6 @@ class Server:
     uplink : None at the root.
     admits : Whether a child may send one more message.
     budget : Bytes of messages that wait for their batch, or are in it.
-
     ready : It has started, and serves children.
     """
 

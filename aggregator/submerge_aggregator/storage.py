@@ -1,13 +1,8 @@
 """What is beside the store: room for its log, copies of it, and when the last copy was made.
 
-SQLite writes the database and its log; `store.py` alone talks to it. Of the room (`StoreRoom`):
-
-1. The log goes into the database (a checkpoint) once it has as many pages as the database, and
-   between LEAST_PAGES and MOST_PAGES. It would otherwise fill a disk that has room for the store.
-2. A ballast of the log's size is held on the disk. A checkpoint that finds no room gets its room,
-   and the ballast is taken again before anything else is written.
-3. Without a ballast each commit goes into the database at once: little can be stuck in the log.
-4. A log that lost its name is written into the database, and another one is begun.
+The log goes into the database (a checkpoint) once it has as many pages as that, and between
+LEAST_PAGES and MOST_PAGES. A ballast of the log's size is held on the disk: a checkpoint that finds
+no room gets its room, and the ballast is taken again before anything else is written.
 """
 
 from __future__ import annotations
@@ -47,14 +42,10 @@ MASK = 0xFFFFFFFF
 
 
 class LogFrames(NamedTuple):
-    """The frames of the log's present round; those of earlier rounds have other salts.
+    """The frames of the log's present round; those of earlier rounds have other salts."""
 
-    whole : the header is as it was written; otherwise SQLite reads nothing
-    commits : numbers of the frames that end a transaction, from 1
-    """
-
-    whole: bool
-    commits: tuple[int, ...]
+    whole: bool  # the header is as it was written; otherwise SQLite reads nothing
+    commits: tuple[int, ...]  # numbers of the frames that end a transaction, from 1
 
     def unread(self, read: int) -> int:
         """Return how many transactions are in the log beyond the frames that SQLite has read."""
@@ -228,11 +219,7 @@ class StoreRoom:
             self._ballast.hold(self._limit)
 
     def keep_log(self) -> None:
-        """Begin another log where this one was removed, renamed or replaced.
-
-        Raises sqlite3.Error if the disk does not allow it. What was committed may be lost with this
-        process.
-        """
+        """Begin another log where this one was removed, renamed or replaced."""
         path = f"{self._path}-wal"
         self._log = self._log or stat_of(path)
         if self._log is None or is_same(self._log, stat_of(path)):
@@ -299,11 +286,9 @@ class CopyFailed(SubmergeError):
 
 
 class OnlineCopy:
-    """Copies one store's database.
+    """Copies one store's database, on the same disk.
 
     sql : The store's; it may be used from several threads.
-    path : The database. The copy is made on the same disk, and needs its room there.
-
     turn : Held by the thread that uses the connection.
     """
 
@@ -317,8 +302,8 @@ class OnlineCopy:
     ) -> tuple[int, Found]:
         """Copy the database; return a file that the caller closes, and what `at_end` returned.
 
-        `at_end` is called at the copy's commit, before any later one; `progress` after each step
-        with bytes copied, and bytes in all: both may change with commits.
+        at_end : Called at the copy's commit, before any later one.
+        progress : Called after each step with bytes copied, and bytes in all: both may change.
         """
         if not self._copying.acquire(blocking=False):
             raise CopyFailed("another copy of the store is being made: wait for its end")

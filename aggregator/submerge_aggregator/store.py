@@ -1,9 +1,8 @@
 """Store: an aggregator's records on disk, in one SQLite database.
 
 A `write` that returned is on disk, whole. One that raised has changed nothing. `load` returns
-what was written: a file that was torn, cut short or changed is refused, never read in part. The
-store does not know what a record means, and it repairs nothing: what follows from a damaged
-database is up to the protocol (docs/protocol.md).
+what was written: a file that was torn, cut short or changed is refused, never read in part. It
+repairs nothing: what follows from a damaged database is up to the protocol (docs/protocol.md).
 
 1. Exactly one connection, exclusive for as long as the store is open. It may be opened in one
    thread and used in another, but by one at a time: beside a copy (`storage.OnlineCopy`), by
@@ -13,11 +12,10 @@ database is up to the protocol (docs/protocol.md).
    itself would return a flipped bit as it is.
 4. Nothing else in this process may open the file: closing any descriptor of it would drop
    SQLite's lock (POSIX).
-5. A disk that is full costs the writes that meet it, and nothing else: the log, which may have
-   filled it, goes back into the database with the room of a ballast (`storage.StoreRoom`).
+5. A disk that is full costs the writes that meet it, and nothing else (`storage.StoreRoom`).
 6. The files are their owner's alone (0600), and none is a symbolic link.
-7. A commit counts where the next start looks for it. A log that lost its name is written into the
-   database, and begun again; for a database that lost its name, or its end, nothing can be done.
+7. A log that lost its name is written into the database, and begun again; for a database that lost
+   its name, or its end, nothing can be done.
 """
 
 from __future__ import annotations
@@ -170,8 +168,7 @@ class Store(Database):
     def write(self, changes: Mapping[Key, bytes | None], *, reset: bool = False) -> None:
         """Put records, and delete those of None, in one transaction, on disk when this returns.
 
-        `reset` deletes all records first. After StoreUnavailable nothing has changed, and the next
-        `write` may succeed.
+        `reset` deletes all first. After StoreUnavailable nothing has changed; the next may succeed.
         """
         names = {key: _name(key) for key in changes}
         removals = [(names[key],) for key, value in changes.items() if value is None]
@@ -195,13 +192,10 @@ class Store(Database):
         self.check()
 
     def check(self) -> None:
-        """Make sure that what was committed is in the files of these names.
-
-        Raises StoreGone if the database is not in its place. The log goes into it, wherever it is
-        now. Raises StoreUnavailable if the log is not, and cannot be begun again.
-        """
+        """Make sure that what was committed is in the files of these names: else StoreGone."""
         there = stat_of(self.path)
         if there is None or not is_same(there, self._there):
+            # The log goes into the database, wherever it is now.
             with suppress(sqlite3.Error):
                 self._room.empty_log()
             raise StoreGone(self.path, "no file" if there is None else "another file")

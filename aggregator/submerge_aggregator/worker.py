@@ -1,11 +1,8 @@
 """CommitWorker: the machine, its store and batches, on one thread beside the event loop.
 
-A batch takes what has come in since the last one, steps the machine through it, and commits once.
-Only then does anything go out. So many messages share one commit, the more the busier it is, and
-neither a merge nor a disk delays the network.
-
-A write that fails undoes the whole batch: every sender gets "not now", the machine is thrown
-away, and another one starts from what the store holds.
+A batch takes what has come in since the last one, steps the machine through it, and commits once;
+only then does anything go out (docs/decisions/0009). A write that fails undoes the whole batch:
+every sender gets "not now", and another machine starts from what the store holds.
 """
 
 from __future__ import annotations
@@ -118,7 +115,6 @@ class CommitWorker:
 
     coarse : Reports upward go with int8 columns where that does little harm.
     credentials : Reports upward carry the end of their certificates.
-
     node : None while the store cannot be read.
     wakes_at : When a batch is due with nothing to take in, on the steady clock.
     """
@@ -390,11 +386,8 @@ class CommitWorker:
             say("store unavailable, trying on", level="error", why=str(error))
 
     def _survive(self, items: Sequence[Item], culprit: Item | None) -> list[Out]:
-        """After a bug of ours: refuse the item that met it, and have the others sent again.
-
-        The machine is in an unknown state, so it is thrown away as after a failed write. The
-        store is whole.
-        """
+        """After a bug of ours: refuse the item that met it, and have the others sent again."""
+        # The machine is in an unknown state; the store is whole.
         self.node = None
         self._entries.drop()
         self._fails_until = self.wakes_at = self._clock().steady + AGAIN_S / 5

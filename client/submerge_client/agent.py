@@ -1,8 +1,7 @@
 """Agent: one thread that drives a `ClientNode` and performs its effects.
 
-The sensor and the uplink have threads of their own and put what they have into one queue. Only
-this loop touches the node: it steps it, and performs its effects in order. Rows wait outside
-while the node is behind; messages never do.
+Sensor and uplink have threads of their own and one queue to here. Rows wait outside while the node
+is behind; messages never do.
 """
 
 from __future__ import annotations
@@ -51,12 +50,10 @@ from submerge_proto.wire import codec
 
 
 class NewestValues:
-    """The newest row in which each channel had a value: `at`, numbers from 1, 0 for none.
-
-    `at` (width,) of int is replaced as a whole, so any thread may read it.
-    """
+    """The newest row in which each channel had a value: `at` (width,), from 1, 0 for none."""
 
     def __init__(self, width: int) -> None:
+        # Replaced as a whole, so any thread may read it.
         self.at = np.zeros(width, dtype=np.int64)
 
     def take(self, rows: Array, so_far: int) -> None:
@@ -120,11 +117,12 @@ Item = Heard | RowsWaiting | SensorEnded | Stopped
 
 
 class Agent:
-    """Drives one node, which may `linger_s` at its end for the parent to have everything.
+    """Drives one node.
 
-    `coarse` reports have int8 columns where that does little harm; rows that come fast wait
-    `gather_s` to share a step. The parent holds `delivered` of the running incarnation. Bytes are
-    of messages.
+    linger_s : How long it may wait at its end for the parent to have everything.
+    coarse : Reports have int8 columns where that does little harm.
+    gather_s : Rows that come fast wait so long to share a step.
+    delivered : Readings of the running incarnation that the parent holds.
     """
 
     def __init__(

@@ -2,27 +2,23 @@
 
 The file has two slots. Each holds a whole state, and a write replaces the older one. It promises
 that `write` returns when the state is on disk; that a power loss at any moment leaves the state
-before or the one after; and that damage never stops a client: the other slot's state comes back,
-or none. It keeps only these two, and does not know what a record means.
+before or the one after; and that damage never stops a client.
 
 1. One process has the file, by a lock that ends with it.
 2. The newest state is never written over, and is on disk before the other slot is touched.
 3. A state that outgrows its slot goes into a larger file, which then replaces the first. So
-   does a state for a file without a valid slot, or for a read-only one. A file without a valid
-   slot is renamed, not deleted: it may be a user's file, named by mistake.
+   does a state for a file without a valid slot (which is renamed: it may be a user's file, named by
+   mistake), or for a read-only one.
 4. A slot is a header and a payload, little-endian:
 
        magic (8) | form u32 | generation u64 | length of the payload u64 | checksum (16)
        length of the directory u32 | directory, JSON: [[key, length], ...] | values, in order
 
    The higher generation is the newer. The checksum (BLAKE2b) covers all else in the slot.
-   Every later form keeps this header: a form is read only where the checksum is right. Form 2
-   is laid out as form 1, and says that a record of it is beyond earlier versions, which refuse
-   the file by its form.
+   Every later form keeps this header. Form 2 says that earlier versions have to refuse it.
 5. Slots begin at 0 and at the capacity, which is the smallest power of two that is half of
    the file or more: a file that lost its end still shows where the second one begins.
-6. A state counts where the next start looks for it. A file that lost its name, or its folder, is
-   written again under it: a state is whole. Where another file has the name, nothing is.
+6. A file that lost its name, or its folder, is written again under it, unless another has it.
 """
 
 from __future__ import annotations
@@ -82,10 +78,8 @@ class CheckpointFile:
         return self._look()[1]
 
     def write(self, records: Mapping[Key, bytes], form: int = FORM_1) -> None:
-        """Keep this state, on disk when this returns; versions from that of `form` on read it.
-
-        After an OSError the state before is unchanged; the next `write` may succeed.
-        """
+        """Keep this state, on disk when this returns; versions from that of `form` on read it."""
+        # After an OSError the state before is unchanged; the next `write` may succeed.
         generation, place = self._newest or self._look()[0]
         slot = _pack(records, generation + 1, form)
         capacity = _capacity(os.fstat(self._fd).st_size)

@@ -1,7 +1,4 @@
-"""now(): this machine's two clocks, and whether its wall clock is synchronised (adjtimex).
-
-Without a clock that runs while it is off, a device must not give readings an age until then.
-"""
+"""now(): this machine's two clocks, and whether its wall clock is synchronised (adjtimex)."""
 
 from __future__ import annotations
 

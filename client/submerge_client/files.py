@@ -1,7 +1,6 @@
 """Files that only their owner may read; files that are replaced as a whole, or stay as they were.
 
-The mode is 0600 whatever the umask is. A symbolic link in a file's place is refused: a program of
-root would write where another user points it. Links in folders above are the administrator's.
+A symbolic link in a file's place is refused: a program of root would write where another points.
 """
 
 from __future__ import annotations
@@ -118,10 +117,8 @@ def open_private(path: str | os.PathLike[str], flags: int) -> int:
 
 
 def make_private(path: str | os.PathLike[str], *, what: str) -> None:
-    """Take an existing file away from other users, and log that; a missing one is fine.
-
-    The file is not opened: closing it would end the locks that this process holds on it.
-    """
+    """Take an existing file away from other users, and log that; a missing one is fine."""
+    # The file is not opened: closing it would end the locks that this process holds on it.
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
         if not mode & OTHERS:
@@ -137,10 +134,7 @@ def make_private(path: str | os.PathLike[str], *, what: str) -> None:
 
 
 class LineFile:
-    """Lines at the end of a file, for one writer; others may rotate the file.
-
-    A line that a full disk or a kill has cut short stays, on a line of its own.
-    """
+    """Lines at the end of a file, for one writer; others may rotate the file."""
 
     def __init__(self, path: Path, *, what: str) -> None:
         refuse_link(path, what=what)

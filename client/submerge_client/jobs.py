@@ -1,10 +1,8 @@
 """ClientJobs: drives a client's part in jobs, on a thread that exists while there are jobs.
 
-1. Messages come from the parent alone: an uplink knows no other sender. What cannot be decoded, or
-   is for another node, is counted and changes nothing.
+1. What cannot be decoded, or is for another node, is counted and changes nothing.
 2. Messages that wait are bounded, and what goes up waits for reports (`Uplink.send`).
-3. An error in a job ends this client's part in all its jobs, and nothing else: its parent hears
-   that the process is another one.
+3. An error in a job ends this client's part in all its jobs, and nothing else.
 4. No row leaves the client as it is, but for `share_points` of them a day: how many have left is on
    disk before they go. If it cannot be written, they do not.
 """

@@ -1,7 +1,4 @@
-"""Log lines of a program: what happened, and its facts as fields; as text or JSON.
-
-The machines of the core do no logging: client and aggregator log their notes here.
-"""
+"""Log lines of a program: what happened, and its facts as fields; as text or JSON."""
 
 from __future__ import annotations
 

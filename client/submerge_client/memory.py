@@ -1,7 +1,6 @@
 """What saves memory: the allocator, random numbers without `numpy.random`, modules that load late.
 
-It has no state and no seed: two processes never draw the same numbers, and neither do the two
-halves of a fork or the copies of a virtual machine.
+No state and no seed: no two processes, halves of a fork or copies of a machine draw the same.
 """
 
 from __future__ import annotations
@@ -76,11 +75,9 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 
 
 def limit(*, arenas: int) -> None:
-    """Have few arenas, and let large blocks go back when they are freed, unless variables say it.
-
-    Smaller ones stay: with 64 kB a node of 216 channels spent half of a report on page faults.
-    One is enough for threads that hold Python's lock: a client is 0.5 MiB smaller than with three.
-    """
+    """Have few arenas, and give freed large blocks back, unless variables say otherwise."""
+    # Smaller ones stay: with 64 kB a node of 216 channels spent half of a report on page faults.
+    # One arena is enough for threads that hold Python's lock: 0.5 MiB less than with three.
     mallopt = _function("mallopt")
     if mallopt is None:
         return

@@ -1,9 +1,7 @@
 """ClientReplies: what a client says to a question, as JSON of at most `MOST_BODY` bytes.
 
-1. Settings are said without secrets (`shown_settings`).
-2. Scores are said of the rows in memory.
-3. Readings leave the node only if its configuration says `share_values = true`.
-4. It raises nothing: a bug costs the one who asks a reply, and not the node its rows.
+Settings are said without secrets, readings only if `share_values = true`. A bug costs the one who
+asks a reply, and not the node its rows.
 """
 
 from __future__ import annotations
@@ -164,10 +162,7 @@ class ShownChannel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ValuesReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Readings of the newest rows by channel, in its unit, and what all others say; None is a gap.
-
-    `sd` is by how much each is off typically; None if nothing predicts it.
-    """
+    """Readings of the newest rows by channel, in its unit, and what others say; None is a gap."""
 
     node: str
     group: str
@@ -175,7 +170,7 @@ class ValuesReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     at: list[float]
     values: list[list[float | None]]
     expected: list[list[float | None]]
-    sd: list[float | None]
+    sd: list[float | None]  # how far each is off typically; None if nothing predicts it
 
 
 MOST_READINGS = 2600
@@ -209,7 +204,7 @@ class ClientReplies:
                     )
         except UsageError as error:
             return b"", f"{me}: {error}"
-        except Exception as error:  # promise 4
+        except Exception as error:  # a bug costs a reply, not the rows of the node
             why = f"{type(error).__name__}: {error}"
             say("question not answered", level="warning", topic=question.topic, why=why)
             return b"", f"{me} cannot reply: see its log"

@@ -1,7 +1,4 @@
-"""try_out(): reads a client's sensors for ten seconds and shows what it would learn.
-
-Nothing is sent, and nothing is kept.
-"""
+"""try_out(): reads a client's sensors for ten seconds and shows what it would learn."""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
 """Watchdog: reports to the service manager that this process works, and how far it has come.
 
-systemd (`Type=notify` and `WatchdogSec=`) gets it over a socket. A container's health check sees
-the time of a file. Without either, nothing is reported.
-
 1. Only the loop that does the work feeds it, and no timer: a loop that hangs feeds nothing.
-2. It is fed only while the sensor delivers. A loop without rows makes no progress, and a restart
-   is what helps a bus that hangs.
+2. It is fed only while the sensor delivers: a restart is what helps a bus that hangs.
 3. It is ready with the first row or with the parent's connection, whichever comes first: a
    device that is out of reach, or reads once an hour, has started all the same.
-4. It never blocks, and a failed report is made again in the next round of the loop.
 """
 
 from __future__ import annotations
@@ -32,10 +27,7 @@ START_S = 90.0
 
 
 class Watchdog:
-    """What one process reports to its service manager, if the environment has a socket.
-
-    Feeding ends after `silence_s` without rows; infinity without a sensor.
-    """
+    """What one process reports to its service manager; it is fed until `silence_s` without rows."""
 
     def __init__(
         self,

@@ -1,17 +1,16 @@
 """Leading directions of a stack of rows: the one kernel under everything.
 
 `leading` finds the leading right singular vectors and the singular values of `mix @ stack`, a
-stack (m, dim) with m small, without forming that product. It tries two ways in this order:
+stack (m, dim) with m small, without forming that product:
 
-1. The Gram matrix takes `eigh` of (m, m) (or what a caller has found, `pca.ritz`), one product
-   for the basis, and where needed one Cholesky step that restores orthonormality. Squaring costs
-   half of the digits, so it is trusted only down to `GUARD` times the largest singular value.
-2. QR of the stack, slice by slice, and an SVD of R are slower, and right for
-   rank-deficient and badly scaled rows, such as constant sensors.
+1. By the Gram matrix: `eigh` of (m, m), or pairs by `pca.ritz`, one product for the basis, and
+   where needed one Cholesky step that restores orthonormality. Squaring costs half of the digits,
+   so it is trusted only down to `GUARD` times the largest singular value.
+2. Else by QR of the stack and an SVD of R: slower, right for rank-deficient and badly scaled rows.
 
-Rules of this file: it uses `numpy.linalg` only, because a device pays for what it loads. It takes
-products over slices of `dim`, so that temporaries stay in cache. Float32 stacks are multiplied in
-float64, unless a caller asks for products as they are stored. It changes no argument but `out`.
+Rules of this file: `numpy.linalg` only, because a device pays for what it loads. Products go over
+slices of `dim`, so that temporaries stay in cache. Float32 stacks are multiplied in float64, unless
+a caller asks for products as they are stored. No argument but `out` is changed.
 """
 
 from __future__ import annotations
@@ -73,27 +72,21 @@ def unmasked(X: Any) -> Any:
 
 
 class Directions(NamedTuple):
-    """What `leading` found: orthonormal rows (k, dim) and sigma (k,), descending and positive.
-
-    `dropped` is the squared singular value just below; `guarded` if the Gram way was not trusted.
-    """
+    """Orthonormal rows (k, dim), and sigma (k,), descending and positive."""
 
     rows: Storage
     sigma: Array
-    dropped: float
-    guarded: bool
+    dropped: float  # the squared singular value just below
+    guarded: bool  # whether the Gram way was not trusted
 
 
 class Eigen(NamedTuple):
-    """Leading eigenpairs of a Gram matrix, (k,) and (m, k), or nearly so.
-
-    `dropped` bounds what the others hold in any direction; `single` if it was summed in float32.
-    """
+    """Leading eigenpairs of a Gram matrix, (k,) and (m, k), or nearly so."""
 
     values: Array
     vectors: Array
-    dropped: float
-    single: bool = False
+    dropped: float  # bounds what the others hold in any direction
+    single: bool = False  # summed in float32
 
     @classmethod
     def of(cls, gram: Array, k: int) -> Eigen:
@@ -105,10 +98,7 @@ class Eigen(NamedTuple):
 
 
 class Mix(NamedTuple):
-    """mix @ rows = (I - pull v v') diag(scale) rows, with (m,) vectors and v of length 1.
-
-    Applying it costs m^2, where the matrix itself would cost m^3.
-    """
+    """mix @ rows = (I - pull v v') diag(scale) rows, in m^2 flops: (m,) vectors, v of length 1."""
 
     scale: Array
     v: Array
@@ -146,17 +136,13 @@ def leading(
     cancelled: float = 0.0,
     out: Storage | None = None,
 ) -> Directions:
-    """Find the leading `k` right singular vectors of `mix @ stack`.
+    """Find the leading `k` right singular vectors of `mix @ stack`, a stack (m, dim).
 
-    stack : (m, dim)
-    k : most directions to keep; a stack of lower rank has fewer
-    mix : applied to the rows first
-    eigen : leading eigenpairs of the mixed rows' Gram matrix, if the caller has them already
+    mix, eigen : applied to the rows first; eigenpairs of the mixed rows' Gram matrix, if known
     cancelled : squared size of what `mix` subtracts
     out : (at least k, dim), receives the rows; it may be the head of `stack` itself
-
-    dim m^2 + 2 dim m k + 3 dim k^2 flops, and the eigenproblem of size m.
     """
+    # dim m^2 + 2 dim m k + 3 dim k^2 flops, and the eigenproblem of size m.
     m, dim = stack.shape
     if min(m, dim, k) == 0:
         return Directions(np.empty((0, dim), stack.dtype), np.empty(0), 0.0, False)
@@ -198,10 +184,8 @@ def inner(rows: Storage, *, as_stored: bool = False) -> Array:
 
 
 def multiply(left: Storage, rows: Storage, *, out: Storage, mix: Mix | None = None) -> None:
-    """Write `left @ mix @ rows`, (k, dim) or (dim,), into `out`, which may be the head of `rows`.
-
-    All in float32 stays so: a copy takes as long, and storing has cost the same rounding.
-    """
+    """Write `left @ mix @ rows`, (k, dim) or (dim,), into `out`, perhaps the head of `rows`."""
+    # All in float32 stays so: a copy takes as long, and storing has cost the same rounding.
     start, as_stored = 0, mix is None and out.dtype == rows.dtype
     if as_stored:
         left = left.astype(rows.dtype, copy=False)
@@ -223,10 +207,8 @@ def slices(rows: Storage, mix: Mix | None = None, *, as_stored: bool = False) ->
 
 
 def orthonormalize(rows: Storage, sigma: Array) -> Array:
-    """Make almost orthonormal `rows` orthonormal in place; return the sigma to match.
-
-    Cholesky-QR, rows.T = Q R: Q diag(sigma diag(R)) is rows.T diag(sigma) to the defect's square.
-    """
+    """Make almost orthonormal `rows` orthonormal in place; return the sigma to match."""
+    # Cholesky-QR, rows.T = Q R: Q diag(sigma diag(R)) is rows.T diag(sigma) to the defect's square.
     lower = np.linalg.cholesky(inner(rows, as_stored=True))
     multiply(np.linalg.inv(lower), rows, out=rows)
     return np.asarray(sigma * np.diag(lower))

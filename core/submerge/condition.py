@@ -1,9 +1,7 @@
 """Condition: an operating state as text, such as "rpm > 50 and load >= 0.2".
 
-A machine that stands still is not anomalous, and says nothing about how it runs. A condition
-compares channels with numbers, joined by `and`. A gap never fulfills a comparison. There is no
-`or`, no arithmetic and no memory: compute a channel for these. In files a column of text, which is
-no channel, may be compared with a word (`InState`).
+There is no `or`, no arithmetic and no memory: compute a channel for these. In files a column of
+text, which is no channel, may be compared with a word (`InState`).
 """
 
 from __future__ import annotations
@@ -94,11 +92,7 @@ class InState:
 
 
 def states_in(text: str) -> tuple[tuple[InState, ...], str | None]:
-    """Return the comparisons of a condition with words, and the rest of it; None if that is none.
-
-    >>> states_in("rpm > 50 and State == RUN")
-    ((InState(column='State', sign='==', word='RUN'),), 'rpm > 50')
-    """
+    """Return the comparisons of a condition with words, and the rest of it, None for no rest."""
     words = WORD.findall(text)
     parts = [words[at : at + 3] for at in range(0, len(words), 4)]
     states, others = [], []
@@ -115,14 +109,7 @@ def states_in(text: str) -> tuple[tuple[InState, ...], str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One or more comparisons, all of which must hold for a row to count.
-
-    >>> running = Condition.parse("rpm>50 and load>=.2", ("load", "rpm"))
-    >>> running.holds(np.array([[0.3, 60.0], [0.3, 40.0], [np.nan, 60.0]]))
-    array([ True, False, False])
-    >>> str(running)
-    'rpm > 50 and load >= 0.2'
-    """
+    """One or more comparisons, all of which must hold for a row to count; a gap fulfills none."""
 
     comparisons: tuple[Relation, ...]
 
@@ -156,11 +143,7 @@ class Condition:
         return cls(tuple(comparisons))
 
     def holds(self, rows: Array) -> Mask:
-        """Return for which rows (n, channels) the condition holds, (n,).
-
-        They are in the channels' own units and in the order of `names`; further columns are
-        ignored. NaN is a gap.
-        """
+        """Return for which rows (n, channels or more), in units, the condition holds, (n,)."""
         least = 1 + max(comparison.column for comparison in self.comparisons)
         if rows.ndim != 2 or rows.shape[1] < least:
             raise ShapeError("rows", expected=f"(n, {least} or more)", got=rows.shape)

@@ -1,8 +1,7 @@
 """Errors that say whose fault it was, what was expected and what was received.
 
-Every error that submerge raises on purpose is a `SubmergeError`. A `UsageError` is the
-caller's mistake and names the remedy. A `PeerError` means invalid bytes from a peer, and
-changes nothing but a counter. Nothing here is raised for a bug in submerge itself.
+A `UsageError` is the caller's mistake and names the remedy. A `PeerError` means invalid bytes from
+a peer, and changes nothing but a counter. Nothing here is raised for a bug in submerge itself.
 """
 
 from __future__ import annotations

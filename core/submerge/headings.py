@@ -1,9 +1,4 @@
-"""Headings: columns of files and frames as channels with units.
-
-1. The heading `temp [degC]` is the channel temp in degC, in files as in configurations.
-2. Where two columns would then have one name, both keep their whole headings.
-3. A channel's column has its name as the heading, or before a unit, which has to be its own.
-"""
+"""Headings: columns of files and frames as channels with units, as `temp [degC]`."""
 
 from __future__ import annotations
 
@@ -20,11 +15,7 @@ WITH_UNIT = re.compile(r"(.*\S)\s+\[([^][]*)\]", re.DOTALL)
 
 @functools.lru_cache(maxsize=4096)
 def channel_of(heading: str) -> Channel:
-    """Return "name" or "name [unit]" as a channel.
-
-    >>> channel_of("flow rate [l/min]")
-    Channel(name='flow rate', unit='l/min')
-    """
+    """Return "name" or "name [unit]" as a channel."""
     text = heading.strip()
     found = WITH_UNIT.fullmatch(text)
     return Channel(found[1], found[2].strip()) if found else Channel(text)
@@ -70,11 +61,7 @@ def called(channels: Sequence[Channel], headings: Sequence[str]) -> list[str]:
 
 
 def lags_of(names: Sequence[str]) -> int:
-    """Return how many rows a client has put side by side, by the channels' names.
-
-    >>> lags_of(("flow", "temp", "flow-1", "temp-1"))
-    2
-    """
+    """Return how many rows are side by side, by names: 2 for flow, temp, flow-1, temp-1."""
     for width in range(1, len(names) // 2 + 1):
         lags, rest = divmod(len(names), width)
         if not rest and all(

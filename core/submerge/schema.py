@@ -1,9 +1,6 @@
 """Schema: what a vector means. It has channels, units, scaling and a fingerprint.
 
-Summaries merge only if their channels are the same, in the same order. The fingerprint
-is the hash of a canonical text, so two programs agree on it without talking to each
-other. The text is part of the wire format and golden-tested: it never changes, and a new
-form gets a new "form" number.
+The fingerprint is the hash of a canonical text that never changes; a new form gets a number.
 """
 
 from __future__ import annotations
@@ -247,10 +244,8 @@ class Schema:
 
 
 def differences(ours: Schema, theirs: Schema) -> tuple[str, ...]:
-    """Return a line for each difference that keeps two nodes from sharing a model.
-
-    Scaling and gamma may be left out of `theirs`: such a node takes the fleet's.
-    """
+    """Return a line for each difference that keeps two nodes from sharing a model."""
+    # Scaling and gamma may be left out of `theirs`: such a node takes the fleet's.
     nameless = isinstance(ours.channels, int) or isinstance(theirs.channels, int)
     if nameless and ours.width != theirs.width:
         # Default names are no help, and there may be a million of them.

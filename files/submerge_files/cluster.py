@@ -1,8 +1,4 @@
-"""`--dask ADDRESS` of `fit`, `score` and `detect`: workers read FILEs in place of this program.
-
-What runs them is found by its entry point (group `submerge.clusters`): a function that connects to
-an address and yields Workers.
-"""
+"""`--dask ADDRESS` of `fit`, `score` and `detect`: workers read FILEs in place of this program."""
 
 from __future__ import annotations
 

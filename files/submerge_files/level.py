@@ -24,11 +24,7 @@ AT_ONCE = 4096
 
 
 class AnotherLevel:
-    """Compares the level of rows with one that was learnt.
-
-    mean, deviation : (channels,). Of the rows that were learnt, in units. A deviation of 0 compares
-        nothing.
-    """
+    """Compares the level of rows with that learnt (channels,); deviations of 0 compare nothing."""
 
     def __init__(self, names: Sequence[str], mean: Array, deviation: Array) -> None:
         self._names, self._mean, self._deviation = names, mean, deviation

@@ -1,7 +1,4 @@
-"""A model as a file: what scores, what merges, and with how many directions nodes score.
-`submerge_proto.files.learnt` makes its bytes (form 3). A running aggregator sends the bytes of the
-model's message alone, which are checked as strictly.
-"""
+"""A model as a file (form 3): what scores, what merges, and how many directions score."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """pieces_of(): the rows of opened files in pieces that other processes can read, each by itself.
 
 A piece is `Recordings` of one machine and file: an opened file travels as a value. It begins at a
-whole number of chunks (`history.chunk_keys`), so that keys are the same. Parquet is read from its
-row group; other files, and those with a column of machines or of states, are one piece each.
+whole number of chunks (`history.chunk_keys`), so that keys are the same.
 """
 
 from __future__ import annotations

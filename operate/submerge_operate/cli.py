@@ -1,6 +1,6 @@
-"""The `submerge` command. Packages offer tables of commands, by entry points. A subcommand's module
-loads when it is called, so that `submerge --help` answers at once on a Pi. Exit status: 0 done, 1
-failed, 2 bad input (one line on stderr: what was expected, what was found, what to do).
+"""The `submerge` command, of tables that packages offer by entry points; exit status 0, 1 or 2.
+
+A subcommand's module loads when it is called: `submerge --help` answers at once on a Pi.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Which protobuf runs here: the one in C, or the one in pure Python.
 
-The slow one is enough for a device without a wheel: it reads one answer a minute. An aggregator
-reads foreign messages: with it a hostile message took 60 times as long, and nine times the memory
-(benchmarks/bombs.md).
+The slow one is enough for a device without a wheel. In an aggregator a hostile message took 60
+times as long with it, and nine times the memory (benchmarks/bombs.md).
 """
 
 from __future__ import annotations

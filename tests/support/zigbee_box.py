@@ -168,7 +168,7 @@ class VirtualBox:
     Attributes
     ----------
     rows, scored : int
-        That were read, before as well; that were scored.
+        That were read, those before as well; that were scored.
     alarms : dict of int to Alarm
         All that were ever raised, by number.
     """

@@ -1,8 +1,4 @@
-"""AdmissionControl: the decisions of one running aggregator.
-
-The commit worker asks about joins and reports, the gRPC server about watches, on threads of their
-own. Each question looks at the files first, which costs a `stat` once a second.
-"""
+"""AdmissionControl: the decisions of one running aggregator, asked from several threads."""
 
 from __future__ import annotations
 
@@ -41,11 +37,8 @@ from submerge_client.logs import say
 
 
 def standing_of(node: AggregatorNode, name: str) -> Role | None:
-    """Return the role of a name by what is held of it in any group; None if nothing is.
-
-    A fence makes it an aggregator's. A node that was forgotten stands for nothing: its closed
-    incarnations are still remembered, but no reading of it is.
-    """
+    """Return the role of a name by what is held of it in any group; None if nothing is."""
+    # A fence makes it an aggregator's. A node that was forgotten stands for nothing.
     standing: Role | None = None
     for group in node.groups:
         ledger = node.ledger(group)
@@ -74,12 +67,7 @@ MOST_COUNTED = 65_536
 
 
 class AdmissionControl:
-    """Who may do what, now.
-
-    rules : As configured; roster and revoked list are replaced by what the files say.
-
-    legacy_kits : Distinct names that have shown a certificate without a role since the start.
-    """
+    """Who may do what, now; roster and revoked list are what the files say."""
 
     def __init__(
         self,
@@ -115,12 +103,9 @@ class AdmissionControl:
     def objection(
         self, message: FromBelow, identity: PeerIdentity, node: AggregatorNode
     ) -> str | None:
-        """Return why a message of a child is refused; None if the machine may take it.
-
-        An answer to a drill, or a reply, needs no more than to watch: the machine takes it of those
-        who report.
-        """
+        """Return why a message of a child is refused; None if the machine may take it."""
         name, group = message.stamp.node, message.stamp.group
+        # It needs no more than to watch: the machine takes these of those who report.
         if isinstance(message, DrillReport | QuestionReply):
             return self.objection_to_watch(identity, name, group)
         self._count(name, identity)
@@ -241,16 +226,11 @@ STANDING = (
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRules:
-    """What an operator has settled.
+    """What an operator has settled."""
 
-    aggregators : Patterns of the names that may be aggregators; None: any.
-    nodes : Patterns of the names in a group; any in a group that is not there.
-    legacy_kits : Certificates without a role are let in.
-    """
-
-    aggregators: Sequence[str] | None = None
-    nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    legacy_kits: bool = True
+    aggregators: Sequence[str] | None = None  # patterns of names; None: any
+    nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # patterns, by group; else any
+    legacy_kits: bool = True  # certificates without a role are let in
     roster: Mapping[str, RosterEntry] = field(default_factory=dict)
     revoked: RevokedList = field(default_factory=RevokedList)
 

@@ -1,12 +1,9 @@
 """The roster, and the list of what is revoked: files of names, as an operator keeps them.
 
     node,role,groups
-    north,aggregator,
     pump-1,client,pumps
-    dashboard,reader,pumps presses
 
-`submerge pki acl --roster FILE` writes it. An empty role leaves the role open; no groups are all
-groups.
+An empty role leaves the role open; no groups are all groups (docs/certificates.md).
 """
 
 from __future__ import annotations
@@ -29,11 +26,7 @@ class RevokedList(NamedTuple):
 
 
 def parse_revoked(text: str) -> RevokedList:
-    """Return the list in a text.
-
-    Raises UsageError at the first line that is wrong, with its number: what cannot be read may be
-    the line that matters.
-    """
+    """Return the list in a text; UsageError, with its number, at the first line that is wrong."""
     serials, nodes = set[int](), set[str]()
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -49,6 +42,7 @@ def parse_revoked(text: str) -> RevokedList:
                 if not is_name(name):
                     raise UsageError(f"line {number}: a name is {NAME_RULE}, got {name!r}")
                 nodes.add(name)
+            # What cannot be read may be the line that matters.
             case _:
                 got = line.strip()[:80]
                 raise UsageError(f"line {number}: expected serial HEX or node NAME, got {got!r}")

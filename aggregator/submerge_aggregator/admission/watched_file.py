@@ -1,10 +1,7 @@
 """WatchedFile: what a file says, read again when the file changes.
 
-1. A file that is missing or wrong at the start is an error: nothing is decided without it. Where
-   a missing one has a meaning (`missing`), it is that one, at the start and later on.
-2. Later on, another file that is gone or wrong changes nothing. It is logged once, and the last
-   good content holds.
-3. A look at the file is one `stat`, at most once in LOOK_S. Any thread may look.
+A file that is missing or wrong at the start is an error, unless a missing one has a meaning
+(`missing`). Later on it is logged once, and the last good content holds.
 """
 
 from __future__ import annotations

@@ -51,12 +51,10 @@ def identity_of(context: Any) -> PeerIdentity:
 
 
 def serial_of_pem(pem: bytes) -> int | None:
-    """Return the serial number of a certificate in PEM form; None if it has none.
-
-    A certificate is a sequence of a sequence, which begins with its version, if it is not the
-    first, and its serial number (RFC 5280, section 4.1).
-    """
+    """Return the serial number of a certificate in PEM form; None if it has none."""
     body = pem.partition(b"-----BEGIN CERTIFICATE-----")[2].partition(b"-----END")[0]
+    # A certificate is a sequence of a sequence, which begins with its version, if it is not the
+    # first, and its serial number (RFC 5280, section 4.1).
     try:
         der = base64.b64decode(body)
         outer, at, _ = _element(der, 0)
@@ -86,30 +84,17 @@ Refusal = Literal["foreign", "denied", "busy", "throttled"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inbound:
-    """A message of a child.
-
-    node : The sender by the transport (a certificate, a topic); None where the transport does not
-        know. The message must name the same.
-    shared : Other aggregators receive it by the same way too.
-    answer : Sends bytes of `kind` back to the child. For the event loop's thread. To a message of a
-        job it only says, where the transport can, that it has come: the next one may follow.
-    refuse : Sends the child why there is no answer, and the kind of refusal, where the transport
-        can. For the event loop's thread.
-    peer : The connection's other end, where the transport does not know the sender.
-    identity : What stands for the sender's name.
-    done : Called on the event loop when the message no longer waits, whatever came of it: a
-        transport that holds back further messages may then hand over another.
-    """
+    """A message of a child; all is called on the event loop."""
 
     kind: Kind
     data: bytes
-    node: str | None
-    shared: bool
-    answer: Callable[[Kind, bytes], None]
-    refuse: Callable[[str, Refusal], None]
-    peer: str = ""
-    identity: PeerIdentity = UNPROVEN
-    done: Callable[[], object] = int
+    node: str | None  # the sender by the transport, if it knows; the message names the same
+    shared: bool  # other aggregators receive it by the same way too
+    answer: Callable[[Kind, bytes], None]  # sends bytes back; to a job's message, that it has come
+    refuse: Callable[[str, Refusal], None]  # sends why there is no answer
+    peer: str = ""  # the connection's other end, where the sender is not known
+    identity: PeerIdentity = UNPROVEN  # what stands for the sender's name
+    done: Callable[[], object] = int  # called when it no longer waits: another may come
 
     @property
     def who(self) -> str:

@@ -1,11 +1,8 @@
 """MessageCalls: the gRPC calls of children that bring messages: joins, and reports.
 
-A join or a report alone is a call of its own: the response is the answer. Reports one after the
-other come on one stream, and each is answered before the next is read. A refusal ends the call,
-or the stream, with a status; the child then makes another.
-
-gRPC refuses what is over the limit by its first bytes, before memory for the rest is allocated,
-also where it is compressed.
+Reports one after the other come on one stream, and each is answered before the next is read
+(docs/decisions/0031). A refusal ends the call, or the stream, with a status; the child then makes
+another. gRPC refuses what is over the limit by its first bytes, also where it is compressed.
 """
 
 from __future__ import annotations
@@ -208,10 +205,7 @@ class Unanswered(Exception):
 
 
 class MessageCalls:
-    """Reads the messages of calls, hands them over, and answers. For one event loop.
-
-    Messages of jobs have readings of their own: they take no place from reports.
-    """
+    """Reads the messages of calls, hands them over, and answers. For one event loop."""
 
     def __init__(
         self, limit: int, limits: ReadingLimits, refusals: Refusals, note_call: Callable[[Any], str]

@@ -1,10 +1,7 @@
 """OverGrpc: the way down over gRPC, on the event loop.
 
-`MessageCalls` answers joins and reports. A watch is a stream: the hello and the newest model of
-its group, then whatever is newer.
-
-With mutual TLS a child is the name in its certificate. Without, the sender is unknown, and its
-messages count against the connection.
+A watch is a stream: the hello and the newest model of its group, then whatever is newer. Without
+mutual TLS the sender is unknown, and its messages count against the connection.
 """
 
 from __future__ import annotations
@@ -213,14 +210,7 @@ ONCE: tuple[Kind, ...] = ("join", "report", "drill", "reply", "job")
 
 
 class GrpcDownlink:
-    """A `Downlink` over gRPC.
-
-    tls : Certificate and key of this side; with `ca`, children must show one that it signed. None:
-        unprotected.
-    admission : Which nodes may watch which groups; None: all.
-
-    handshakes_begun : TLS handshakes, whatever came of them.
-    """
+    """A `Downlink` over gRPC; without `tls` unprotected, without `admission` all may watch."""
 
     reachable: bool | None = None  # there is no broker between
 

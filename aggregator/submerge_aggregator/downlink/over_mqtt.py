@@ -1,9 +1,6 @@
-"""OverMqtt: the way to the children through an MQTT broker.
+"""OverMqtt: the way to the children through an MQTT broker, perhaps one of other aggregators, too.
 
-The broker keeps each child's newest report, the hello and the models. After a restart of ours or
-the broker's, the reports arrive again, and what we published is published again. Other
-aggregators may share the broker, but not our topics. A broker that is out of reach is tried
-again without end, and logged once a minute.
+It keeps each child's newest report, the hello and the models: all come again after a restart.
 """
 
 from __future__ import annotations
@@ -44,9 +41,7 @@ MOST_ANSWERS = 16_384
 class MqttDownlink:
     """A `Downlink` over MQTT.
 
-    limit : Most bytes of a message that comes in. paho has made room for what comes in by then, up
-        to 256 MiB: what a broker takes from others is for its own settings to say (Mosquitto's
-        `message_size_limit`).
+    limit : Most bytes of a message that comes in; paho has made room for it by then.
     sends : Most bytes of one that goes out, topic and header included; None: as many.
     """
 

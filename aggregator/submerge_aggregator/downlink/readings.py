@@ -4,10 +4,7 @@ A message takes memory when it begins to arrive, gRPC does not say how long it w
 sender is still unknown to the rate limit: a sender may begin a thousand and end none. So each
 reading counts as the largest message, and only so many are read at a time: over all senders as
 many as a budget of bytes has room for, and of one sender an eighth of these. The others wait,
-unread, which costs little; their number is bounded too.
-
-Senders take turns: with n that wait, each gets every n-th place, whatever number of calls it
-has begun.
+unread, and their number is bounded too. Senders take turns, whatever number of calls each has.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Watches: open streams to children, and the newest message of each kind for each.
 
-A child that reads slowly skips older messages, so a stream holds one hello and one model at most,
-and `MOST_MORE` answers and questions. Messages of jobs wait for these, in bounded memory.
-The number of streams of one child is bounded.
+A child that reads slowly skips older messages: a stream holds one hello and one model at most, and
+`MOST_MORE` answers and questions. Messages of jobs wait for these, in bounded memory.
 """
 
 from __future__ import annotations
@@ -78,11 +77,7 @@ class WatchStream:
 
 
 class Watches:
-    """All open streams, and the newest messages for the next one.
-
-    most_each : Watches of one node, or of one unnamed connection: at least one for each of its
-        groups.
-    """
+    """All open streams, at most `most_each` of a node, and the newest messages for the next one."""
 
     def __init__(self, most_each: int) -> None:
         self._most_each = most_each
@@ -148,10 +143,8 @@ class Watches:
             watch.put_more(data)
 
     def push_job(self, node: str, group: str, data: bytes) -> None:
-        """Send a child a message of a job on the newest of its streams that reads such.
-
-        With one on each stream, a child that opens many and reads none would fill the room of all.
-        """
+        """Send a child a message of a job on the newest of its streams that reads such."""
+        # With one on each stream, a child that opens many and reads none would fill all room.
         for watch in self._of_jobs.get((node, group), [])[-1:]:
             watch.put_job(data)
 

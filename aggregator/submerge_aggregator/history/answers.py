@@ -86,10 +86,8 @@ MOST_VERSIONS = 500
 
 
 def past_alarms(file: HistoryFile, group: str, before: float, after: str = "") -> dict[str, Any]:
-    """Return alarms that have ended or are judged: an `AlarmView` each, the newest first.
-
-    Those before a time, and of that time itself those whose id follows `after`: so pages follow on.
-    """
+    """Return alarms that have ended or are judged: an `AlarmView` each, the newest first."""
+    # Those before a time, and of that time itself those whose id follows `after`.
     rows = file.alarms(group, before, MOST_ALARMS + 1, after=after)
     shown = [msgspec.Raw(row.view) for row in rows[:MOST_ALARMS]]
     return {"alarms": shown, "more": len(rows) > MOST_ALARMS}

@@ -1,14 +1,8 @@
-"""HistoryFile: the history on disk: rings of rows in one SQLite database, in bounded bytes.
+"""HistoryFile: the history on disk: rings of rows in one SQLite database (docs/decisions/0049).
 
-1. For one thread. The store's lock keeps other processes away from it, too.
-2. Nothing waits for the disk (`synchronous=OFF`): the system writes when it likes. A process that
-   is killed loses nothing that was written; a computer that loses its power may lose the file.
-3. It is checked as a whole when it is opened. A damaged one is an error here, and the recorder
-   begins another.
-4. Database and log together stay below `max_bytes`: the database takes three quarters at most. The
-   oldest hour goes first; alarms and versions have a share of their own each, so that neither
-   drives out the other.
-5. It is its owner's alone (0600), and no symbolic link.
+For one thread; the store's lock keeps other processes away. Nothing waits for the disk. Database
+and log together stay below `max_bytes`: the oldest hour goes first; alarms and versions have a
+share of their own each.
 """
 
 from __future__ import annotations
@@ -416,17 +410,12 @@ class ScoresPage:
 
 @dataclass(frozen=True, slots=True)
 class VersionView:
-    """A version of a group's model.
-
-    angle_deg : Largest principal angle to the version that was kept before; None where that is not
-        known, or of another schema.
-    spectrum : Variance along each direction, the largest first, at most 32.
-    """
+    """A version of a group's model."""
 
     version: int
     created_s: float
     rank: int
     nodes: int
     readings: int
-    angle_deg: float | None
-    spectrum: list[float]
+    angle_deg: float | None  # largest, to the version before; None if not known
+    spectrum: list[float]  # variance along each direction, the largest first, at most 32

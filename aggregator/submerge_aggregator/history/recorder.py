@@ -1,12 +1,8 @@
 """HistoryRecorder: the history's thread: entries go into a queue, and this thread writes them.
 
-1. `take` and `ask` never wait, and may be called from any thread. A full queue drops entries.
-2. The file is written every `WRITE_S`, so that a memory card wears little. A process that is killed
-   loses nothing for good: a trail reaches back for longer than that, and the next report has it
-   again.
-3. A file that is damaged, gone or of another form is removed, and another one begun. While the disk
-   is full or read-only, entries are dropped. Either has one line in the log, and costs nothing
-   else.
+The file is written every `WRITE_S`, so that a memory card wears little. A kill loses nothing for
+good: a trail reaches back for longer than that. A file that is damaged, gone or of another form is
+removed, and another one begun; while the disk is full, entries are dropped.
 """
 
 from __future__ import annotations
@@ -64,16 +60,13 @@ def version_row(model: Model, before: Model | None) -> VersionRow:
 
 
 def angle_between(before: Model, after: Model) -> float | None:
-    """Return the largest principal angle between the directions that two models score with.
-
-    Of models with another number of directions it is that of the fewer ones, in degrees; None if
-    they are of two schemas, or one has no direction.
-    """
+    """Return the largest principal angle between the directions that two models score with."""
     if before.fingerprint != after.fingerprint:
         return None
     one, other = _basis(before), _basis(after)
     if one.shape[0] != other.shape[0] or not min(one.shape[1], other.shape[1]):
         return None
+    # Of models with another number of directions it is that of the fewer ones.
     if one.shape[1] < other.shape[1]:
         one, other = other, one
     shared = one.T @ other

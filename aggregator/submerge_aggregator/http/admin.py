@@ -1,34 +1,17 @@
 """The admin API, for `submerge nodes` and `model`: HTTP on a Unix socket beside the store.
 
-Every user who may open the socket's file may do all of this: the file's mode is the
-authentication. With [operators] it is HTTPS as well, and `operators.scopes` has what each route
-needs. A change is answered after it is committed.
+The socket's mode is the authentication. With [operators] it is HTTPS as well; `operators.scopes`
+lists every route and what it needs, docs/operators.md, docs/jobs.md and docs/backup.md say how to
+use some. A change is answered after it is committed. What goes down to aggregators below (forget,
+quarantine, release) may with `anyway=1` be of a node that is unknown here.
 
-    GET  /                               which aggregator, and its groups
-    GET  /health                         how it is: links, store, what it refused
     GET  /nodes?group=G&node=NODE        every node that reports here, or the named ones
     GET  /model/G?whole=1                the newest model, as protobuf; whole: as a model file,
                                          with what merges
-    GET  /drills/G                       what drills here and below have found out
-    GET  /nodes/G/NODE                   one of them, or 404 if it is unknown here
     POST /nodes/G/NODE/forget?ban=1      remove it for good; ban: and refuse it, in all groups
     POST /nodes/G/NODE/drop?old=1        remove what it reported under old schemas
     POST /nodes/G/NODE/drop?incarnation=ID    or one of its rows
-    POST /nodes/G/NODE/quarantine        keep its rows out of the model
     POST /nodes/G/NODE/release           end its quarantine, and its ban in all groups
-
-The last two, and forget, go down to aggregators below; with `anyway=1` also for a node that is
-unknown here.
-
-    GET  /jobs?group=G              jobs that run, and those that are over, the newest first
-    POST /jobs/G                    open one: JSON in the body (`jobs.order.JobOrder`); at a root
-    GET  /jobs/G/ID                 one of them, with the names of its nodes once it is over
-    GET  /jobs/G/ID/answer/FIRST    its file (`jobs.record`), from the byte with that number on,
-                                    at most 1 MiB; the answer is behind a header
-    POST /jobs/G/ID/cancel          end it as failed
-
-Paths for alarms, bans, histories, landmarks and copies of the store are further down here;
-`admin_tree` has those for nodes further down and for what was.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
     GET  /tree/G?path=site-1/room-2&node=NODE&after=NAME    a page of the nodes that report there
 
-The path names the aggregators below this one, the last of which is asked; without it, this one
-is. A page has `more`: the next one comes after its last name. Pages are shared for two seconds
-(`SharedAnswers`), so that many who look cost no more than one.
+The path names the aggregators below this one, the last of which is asked. Pages are shared for two
+seconds (`SharedAnswers`), so that many who look cost no more than one.
 """
 
 from __future__ import annotations

@@ -46,13 +46,9 @@ LOOK_S = 10.0
 
 
 class Endpoints:
-    """The operator's socket; operators' address, page and status address, if they are configured.
+    """The operator's socket; operators' address, page and status address, if configured."""
 
-    server : Its store is open already: this keeps a second aggregator off the socket.
-
-    page : What a person types to see the page; None without one.
-    """
-
+    # The server's store is open already: this keeps a second aggregator off the socket.
     def __init__(self, server: Server, config: AggregatorConfig) -> None:
         self._server = server
         self._path = socket_of(config.store)

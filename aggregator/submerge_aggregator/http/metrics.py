@@ -1,7 +1,7 @@
 """The status endpoints (/healthz, /readyz, /metrics), and the metrics for Prometheus, in tables.
 
-Counters are of this process. The figures of a group follow from its rows, and fall when a node
-is forgotten, so they are gauges. What is unknown has no sample: a zero would raise an alarm.
+Figures of a group fall when a node is forgotten, so they are gauges. What is unknown has no sample:
+a zero would raise an alarm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Serving: an ASGI app on one socket, in the running event loop.
+"""Serving: an ASGI app on one socket, in the running event loop, by uvicorn.
 
-Uvicorn does the work. The aggregator owns signals and the log, so uvicorn gets neither; its
-messages become our log lines. A slow peer delays the end by at most GRACE_S.
+The aggregator owns signals and the log. A slow peer delays the end by at most GRACE_S.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 """JobBoard: what is known of jobs at a root: those under way, and those that are over.
 
-1. A job that is over is one file, in a folder beside the store. A root that starts again lists it,
-   and gives its answer.
-2. While a job runs its file says that the root restarted: that is what a root that starts again
-   will find, and what is then true.
-3. A file that cannot be read costs its own job and no other. It is set aside.
-4. There are at most `MOST_ENDED` files, of `MOST_ENDED_BYTES` together; the oldest go first.
-5. Files are written on a thread of its own: who tells the board of an end does not wait. Where
-   a disk is full, the newest `MOST_UNWRITTEN` jobs are kept in memory.
-
-All but `details` and `piece` is for the event loop; these two read files, on any thread.
+A job that is over is one file (docs/decisions/0060). There are at most `MOST_ENDED` files, of
+`MOST_ENDED_BYTES` together; the oldest go first. Where a disk is full, the newest `MOST_UNWRITTEN`
+jobs are kept in memory. All but `details` and `piece`, which read files, is for the event loop.
 """
 
 from __future__ import annotations

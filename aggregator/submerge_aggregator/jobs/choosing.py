@@ -1,9 +1,7 @@
 """LandmarkChooser: has a root's fleet choose landmarks, where a group waits for them.
 
-It looks now and then whether a group has enough readings. Then it opens a job of kind `landmarks`,
-and gives the answer to the machine, which settles the schema. A job that fails is opened again
-later: what clients have shared for it is spent, so the waits grow. After a restart it begins again;
-a schema that is settled is in the store.
+It looks now and then whether a group has enough readings, and opens a job of kind `landmarks`. A
+job that fails is opened again later: what clients have shared for it is spent, so the waits grow.
 """
 
 from __future__ import annotations

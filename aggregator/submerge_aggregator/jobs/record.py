@@ -3,8 +3,7 @@
     SMJR1, hash of what follows up to the answer, length of the header, the header as JSON, the
     answer as `submerge.jobs.arrays` packs it
 
-The header has the answer's length and hash. So a root that starts reads headers alone, and an
-answer is checked by who reads it, on either side of a network.
+The header has the answer's length and hash: a root that starts reads headers alone.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""JobRuntime: drives an aggregator's part in jobs, beside the machine that streams.
+"""JobRuntime: drives an aggregator's part in jobs, beside the machine (docs/decisions/0059).
 
-1. Rounds are computed on a thread of their own: neither the event loop nor a commit waits for a
-   merge of a job.
-2. Effects are performed in order. A record is on disk before what follows from it; if it cannot be
-   written, the part is thrown away, and another begins from what is kept: its jobs have failed.
-3. Who is below is read from the machine when a job opens, here or above (`below.children_of`).
-4. What goes to children and to the parent waits for all other messages, in bounded memory.
-5. An error in a job ends this part in all jobs, and nothing else.
+Effects are performed in order. A record is on disk before what follows from it; if it cannot be
+written, another part begins from what is kept: its jobs have failed. An error in a job ends this
+part in all jobs, and nothing else.
 """
 
 from __future__ import annotations
@@ -70,12 +66,7 @@ class QueuedMessage(NamedTuple):
 
 
 class JobInbox:
-    """What waits for the thread that computes. For the event loop.
-
-    admits : Whether a child may send one more message of a job.
-
-    heard_bytes : Bytes of messages, without what the transport adds.
-    """
+    """What waits for the thread that computes. For the event loop."""
 
     def __init__(
         self,
@@ -85,6 +76,7 @@ class JobInbox:
         refusals: Refusals,
         stir: Callable[[], None],
     ) -> None:
+        # `heard_bytes` are of messages, without what the transport adds.
         self.budget, self.heard_bytes = budget, 0
         self._admits, self._admission, self._refusals = admits, admission, refusals
         self._stir = stir
@@ -183,10 +175,7 @@ class JobHost(Protocol):
 
 
 class JobEffects:
-    """Performs effects, in order.
-
-    For the event loop. `on_end` hears of each end, after the board.
-    """
+    """Performs effects, in order, for the event loop; `on_end` hears of ends after the board."""
 
     def __init__(self, board: JobBoard | None = None) -> None:
         self.board = JobBoard() if board is None else board
@@ -197,15 +186,13 @@ class JobEffects:
     async def perform(
         self, host: JobHost, effects: Sequence[JobEffect], opened: Job | None = None
     ) -> None:
-        """Perform the effects of a step, in which `opened` was opened.
-
-        Raises SubmergeError if a record cannot be written: nothing that follows is performed.
-        """
+        """Perform the effects of a step, in which `opened` was opened."""
         now = host.clock()
         for i, effect in enumerate(effects):
             match effect:
                 case SendJob():
                     self._send(host, effect, now)
+                # SubmergeError if it cannot be written: nothing that follows is performed.
                 case Keep():
                     await _keep(host, effect)
                     if opened is not None:
@@ -259,14 +246,11 @@ async def _keep(host: JobHost, keep: Keep) -> None:
 
 
 def children_of(node: AggregatorNode, admission: AdmissionControl, group: str) -> ChildrenKnown:
-    """Return the children of a group, by what is held of them.
-
-    Nodes that are revoked, banned or quarantined are no part of it, and neither are those that the
-    settings do not list. Who has reported as a client is one.
-    """
+    """Return the children of a group, by what is held of them."""
     ledger = node.ledger(group) if group in node.groups else None
     if ledger is None:
         return ChildrenKnown(frozenset(), group=group)
+    # These are no part of it, nor nodes that are revoked or that the settings do not list.
     banned, quarantined = node.excluded(group)
     aggregators = {name for (name, _), row in ledger.rows.items() if not row.from_client}
     names = {name for name, _ in ledger.rows if name not in banned and name not in quarantined}
@@ -296,11 +280,7 @@ class _Order(NamedTuple):
 
 
 class JobRuntime:
-    """An aggregator's part in jobs; `Server.jobs` is one. For the event loop.
-
-    admits : Whether a child may send one more message of a job.
-    largest : Bytes of the largest message that goes to children; None: any.
-    """
+    """An aggregator's part in jobs; `Server.jobs` is one. For the event loop."""
 
     def __init__(
         self,

@@ -13,15 +13,7 @@ Plain = int | float | str | bool | None
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """One job, in a line.
-
-    phase : What the round that is under way is for; "open" while participants are asked; empty once
-        the job is over.
-    round, attempt : From 1; 0 while it opens. Of a job that is over: how many there were.
-    members : Participants that are in it; of an answer, whose rows it is of.
-    left, declined : Participants that did not stay, and nodes that took no part; 0 while it runs.
-    opened_s, ended_s : Unix seconds; 0 for not yet.
-    """
+    """One job, in a line."""
 
     id: str
     group: str
@@ -30,13 +22,13 @@ class JobView:
     exact: bool
     least: int
     state: JobState
-    phase: str
-    round: int
+    phase: str  # of the round under way; "open" at first; empty once it is over
+    round: int  # from 1; 0 while it opens
     attempt: int
-    members: int
-    left: int
-    declined: int
-    opened_s: float
+    members: int  # participants that are in it; of an answer, whose rows it is of
+    left: int  # participants that did not stay; 0 while it runs
+    declined: int  # nodes that took no part
+    opened_s: float  # Unix; 0 for not yet, as `ended_s`
     ended_s: float
     failure: str = ""
 

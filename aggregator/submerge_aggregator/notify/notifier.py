@@ -1,8 +1,4 @@
-"""AlarmNotifier: sends alarms to people, in a thread of its own, as sinks wait for disks.
-
-It gets the newest state of each group and hands it to the group's sinks. Nothing piles up: a
-newer state replaces one that is still waiting.
-"""
+"""AlarmNotifier: sends alarms to people, in a thread of its own, as sinks wait for disks."""
 
 from __future__ import annotations
 

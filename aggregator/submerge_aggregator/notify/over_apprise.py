@@ -1,15 +1,11 @@
 """Apprise: one service that it knows (Slack, e-mail, ...) as a sink of alarms.
 
-A `WebhookDelivery` decides what is sent and when, as for webhooks; this module sends. Apprise
-takes about 30 MiB (docs/alarm-messages.md); `open_service` loads it, only where it is configured.
-
 1. Only services on the network: nothing here runs a program, writes a file, or is third-party
    code that Apprise found. Services that Apprise adds later are refused until they are known.
 2. Certificates are verified, redirects are not followed, and a service without TLS has to be on
    this machine.
 3. The logs of Apprise and of the HTTP library are closed: they show URLs. Of an answer only the
    status code is used, of an exception only its type.
-4. A service that hangs costs one thread: the next message waits for it.
 """
 
 from __future__ import annotations
@@ -68,12 +64,9 @@ class AppriseMessages:
 
 
 class AppriseService:
-    """Sends messages to one service, and waits at most `limit_s`.
+    """Sends messages to one service, and waits at most `limit_s`."""
 
-    A message that takes longer goes on in its thread. It is not sent a second time while that
-    runs, nor if it was taken after all.
-    """
-
+    # A message that takes longer goes on in its thread, and is not sent a second time meanwhile.
     def __init__(self, service: Any, *, limit_s: float = LIMIT_S) -> None:
         self._service, self._limit_s = service, limit_s
         self._running: _Call | None = None

@@ -1,7 +1,6 @@
 """read_urls(): the URLs of a file that only its owner can read, as values that do not print.
 
-An Apprise URL holds passwords and tokens. `SecretUrl` shows its scheme and its line, nothing else:
-not in a log line, not in an error, not in a dump of a configuration.
+An Apprise URL holds passwords and tokens. `SecretUrl` shows its scheme and its line, nothing else.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 1. Who asks is settled first, then what they may do; only then is the path looked at by anything
    else, and the body read. So a refusal says nothing of which nodes, groups or tokens there are.
-2. Failed attempts are bounded by address: over the bound each is refused in the same words for a
-   while. What is right is let in at any time: behind a proxy all have one address, and nobody
-   guesses 256 random bits.
+2. Failed attempts are bounded by address: over the bound each is refused in the same words. What is
+   right is let in at any time: behind a proxy all have one address.
 3. The Host header is not used for anything.
 4. A page in a browser may give no orders: a browser shows a certificate to every site that asks.
 """
@@ -37,10 +36,7 @@ PER_S, BURST = 1 / 6, 60
 
 
 class OrderLog:
-    """What operators ordered, and what was refused.
-
-    denials : Counts requests that were refused, by reason (`DENIALS`), and logs them.
-    """
+    """What operators ordered, and what was refused, counted by reason (`DENIALS`) and logged."""
 
     def __init__(self, record: Record, steady: Callable[[], float]) -> None:
         self._record, self._steady = record, steady

@@ -70,13 +70,11 @@ class Denial(NamedTuple):
 
 
 def at_socket(peer: Peer, headers: Sequence[tuple[bytes, bytes]]) -> Operator | Denial:
-    """Return the operator at the socket beside the store, whose mode is the authentication.
-
-    A program there may say for whom it asks: it is recorded, and changes nothing of what it may do.
-    """
+    """Return the operator at the socket beside the store, whose mode is the authentication."""
     if peer.address:
         return Denial(401, "no_credential", NO_CREDENTIAL)
     who = "unknown" if peer.uid is None else f"uid {peer.uid}"
+    # A program may say for whom it asks: it is recorded, and changes nothing of what it may do.
     given = b" ".join(value for name, value in headers if name == FOR.encode())
     for_whom = given[:MOST_FOR].decode("latin-1")
     said = f" for {for_whom}" if for_whom.isprintable() and for_whom else ""

@@ -1,9 +1,7 @@
 """What each route of the admin API needs: the one table of it.
 
-1. A scope allows what those before it allow, too: read, judge, operate.
-2. A route that is not in the table needs `operate`, and every group.
-3. A certificate or a token may be for some groups. `reach` says where a route names the group that
-   it is about; one that names none is about all of them.
+A scope allows what those before it allow, too: read, judge, operate. A route that is not in the
+table needs `operate`, and every group. One that names no group is about all of them (`reach`).
 """
 
 from __future__ import annotations

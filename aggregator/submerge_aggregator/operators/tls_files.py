@@ -13,11 +13,9 @@ from submerge_client.uplink.tls import Tls, served_tls
 
 
 class TlsFiles:
-    """What a TLS server shows and accepts, by its files as they are now.
+    """What a TLS server shows and accepts, by its files as they are now."""
 
-    Certificates of others are asked for, and may be left out: then a token has to say who asks.
-    """
-
+    # Certificates of others are asked for, and may be left out: then a token has to say who asks.
     def __init__(self, tls: Tls) -> None:
         self._tls = tls
         self._seen: object = tls.stamp()

@@ -1,12 +1,9 @@
-"""Tokens of operators: random texts of which only hashes are kept.
+"""Tokens of operators: random texts of which only hashes are kept (docs/operators.md, "Tokens").
 
     # submerge tokens 1
     token night-shift scope judge created 2026-11-24T02:10:00Z until never sha256 9F86...
-    token wall scope read created 2026-11-27T05:00:00Z until never sha256 60303A... groups pumps
 
-A token is 256 random bits. One SHA-256 of it is enough: a slow hash protects passwords, which can
-be guessed one by one, and here there are 2^256 to guess from. So the file holds no secret, but
-who may write to it may add a token: it belongs to its owner alone.
+Who may write to the file may add a token: it belongs to its owner alone.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Data of the page that the admin API has not in this form, and the stream of what changes.
-
-GET  /data/fleet/G                      every node below
-GET  /data/node/G?path=site-1&node=N    one node: how it is, and what its aggregator shows of it
-GET  /data/scores/G?hours=24             how close they came to alarms, over time, the worst first
-GET  /data/model/G                      a group's model, for charts
-GET  /events                            what has changed, as server-sent events
-"""
+"""Data of the page that the admin API has not in this form, and the stream of what changes."""
 
 from __future__ import annotations
 
@@ -45,15 +38,7 @@ class DirectionView:
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """A model.
-
-    channels, units : Of the channels that are shown; with lags each counts several times.
-    rank : Directions that nodes score with; 0 if their configuration says it.
-    rest : Share of all variation that no direction has: a bound on what one more could explain.
-    noise : Standard deviation of each channel's noise, in units of what was learnt; empty if none
-        is known.
-    limits : Limits by statistic, for each of `shares`.
-    """
+    """A model."""
 
     group: str
     version: int
@@ -64,16 +49,16 @@ class ModelView:
     withheld: int
     lost: int
     nodes: int
-    rank: int
+    rank: int  # directions that nodes score with; 0 if their configuration says it
     widened: float
-    channels: list[str]
+    channels: list[str]  # that are shown; with lags each counts several times
     units: list[str]
     left_out: int
     directions: list[DirectionView]
-    rest: float
-    noise: list[float]
+    rest: float  # share of all variation that no direction has: a bound on one more
+    noise: list[float]  # standard deviation by channel, scaled; empty if not known
     shares: list[float]
-    limits: dict[str, list[float]]
+    limits: dict[str, list[float]]  # by statistic, for each of `shares`
 
 
 def model_view(data: bytes) -> ModelView:

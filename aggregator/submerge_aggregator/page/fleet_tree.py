@@ -1,8 +1,7 @@
 """FleetTree: every node below an aggregator, asked for level by level, for all who look at once.
 
-It is asked for only while a page is open, and at most every `FRESH_S`: five pages cost what one
-does. Aggregators are asked `AT_ONCE` at a time; one that says nothing is named, and the rest is
-shown.
+It is asked for only while a page is open, and at most every `FRESH_S`. Aggregators are asked
+`AT_ONCE` at a time; one that says nothing is named, and the rest is shown.
 """
 
 from __future__ import annotations
@@ -174,10 +173,7 @@ class FleetTree:
 
 
 class Shared(Generic[K, V]):
-    """Values by key: collected once for all who ask meanwhile, and again when they are too old.
-
-    `most` are kept, and as many are under way at a time.
-    """
+    """Values by key: collected once for all who ask meanwhile, and again when they are too old."""
 
     def __init__(
         self,

@@ -6,8 +6,7 @@
    the request on; all else, and elsewhere, needs a session.
 3. What changes something needs a session, an `Origin`, and the session's proof in a header.
 
-Then `/api/...` is the admin API, behind the same table of scopes as everywhere; all else is the
-page. Every answer says what a browser may do with it.
+Then `/api/...` is the admin API, behind the same table of scopes as everywhere.
 """
 
 from __future__ import annotations
@@ -55,10 +54,8 @@ class Hosts(NamedTuple):
         return bool(name) and bool({host.lower(), name} & self.configured)
 
     def is_own(self, origin: str, host: str, *, secure: bool) -> bool:
-        """Return whether a page that sends a request is one of these.
-
-        `secure`: it came by TLS. Before a configured name a proxy may have taken it off.
-        """
+        """Return whether a page that sends a request is one of these."""
+        # Before a configured name a proxy may have taken TLS off.
         schemes = {"https" if secure else "http"}
         if self.is_configured(host):
             schemes.add("https")

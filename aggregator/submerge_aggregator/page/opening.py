@@ -163,10 +163,8 @@ def url_of(listener: socket.socket, *, secure: bool) -> str:
 
 
 def page_tls(config: AggregatorConfig, page: PageConfig) -> Tls | None:
-    """Return the page's certificate: its own, or another one of the aggregator; None without TLS.
-
-    Browsers show tokens, and no certificates: no authority is asked for.
-    """
+    """Return the page's certificate, its own or another of the aggregator; None without TLS."""
+    # Browsers show tokens, and no certificates: no authority is asked for.
     if page.cert is not None:
         return Tls(None, page.cert, page.key)
     if page.is_local:
@@ -230,7 +228,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 class Drawing:
     """Draws frames of views; what is put into them is escaped.
 
-    store : The aggregator's, for a command that makes a token; empty where strangers would read it.
+    store : For a command that makes a token; empty where strangers would read it.
     """
 
     def __init__(self, store: str) -> None:

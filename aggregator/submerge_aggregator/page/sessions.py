@@ -3,9 +3,8 @@
     name "." digest "." until "." number "." mac
 
 1. The cookie holds the token's name and a part of its hash, never the token. It is signed with a
-   key that is kept beside the store, so it outlives a restart of the aggregator.
-2. It is good for as long as that token is: one that is revoked, or over, ends its sessions.
-3. Orders carry a second text, `proof`, that only the page's own scripts can read (against requests
+   key that is kept beside the store, and is good for as long as that token is.
+2. Orders carry a second text, `proof`, that only the page's own scripts can read (against requests
    that other sites have a browser send).
 """
 

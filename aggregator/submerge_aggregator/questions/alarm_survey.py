@@ -1,8 +1,4 @@
-"""Alarm survey: the alarms that rows report, and the desired states of nodes.
-
-As in `survey`, all questions run on the commit worker's thread, and change nothing. Which child is
-believed about which node: `submerge.aggregator.alarms.below`.
-"""
+"""Alarm survey: the alarms that rows report, and the desired states of nodes; as in `survey`."""
 
 from __future__ import annotations
 

@@ -13,10 +13,7 @@ from submerge_proto.wire.parts import SOFTWARE
 
 
 def health(server: Server) -> dict[str, Any]:
-    """Return how an aggregator is, for JSON; it is answered whatever the store's disk does.
-
-    Counts are since this process began, times are Unix seconds, 0 if none is known.
-    """
+    """Return how an aggregator is, for JSON: counts of this process, times in Unix seconds or 0."""
     worker = server.worker
     settings = None if worker.node is None else worker.node.settings
     used, most = server.unanswered

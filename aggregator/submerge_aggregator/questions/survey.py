@@ -74,13 +74,10 @@ def about(node: AggregatorNode, only: Sequence[str] = ()) -> About:
 def nodes(
     node: AggregatorNode, now: Now, group: str | None = None, name: str | None = None
 ) -> list[NodeView]:
-    """Return the nodes of one group, or of all groups; only those of one name, if given.
-
-    A ban holds in all groups. Of all groups, a node is shown in those that hold something of it;
-    one that has nothing but its ban is shown once.
-    """
+    """Return the nodes of one group, or of all groups; only those of one name, if given."""
     chosen = node.groups if group is None else (group_of(node, group),)
     views = [view for each in sorted(chosen) for view in _views(node, each, now)]
+    # A ban holds in all groups: a node that has nothing but its ban is shown once.
     held = {view.node for view in views if not _is_only_banned(view)}
     shown = []
     for view in views:
@@ -208,10 +205,8 @@ def _sealed_view(ledger: Ledger, fingerprint: str, sealed: Sealed) -> SealedView
 
 
 def _counted(ledger: Ledger, fingerprint: str, said: Report | Sealed) -> Counts:
-    """Return a row's readings, without those that another incarnation counts, or is to count.
-
-    Once its schema is settled: what was measured until then is of that schema's rows.
-    """
+    """Return a row's readings, without those that another incarnation counts, or is to count."""
+    # Once its schema is settled, what was measured until then is of that schema's rows.
     if fingerprint != ledger.fingerprint and only_measured(said):
         sums = said.earlier if isinstance(said, Report) else None
         return Counts(moved=said.counts.moved) if sums is None else sums.counts

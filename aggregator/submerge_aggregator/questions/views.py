@@ -1,8 +1,4 @@
-"""What an operator sees of a machine: plain values for JSON and tables.
-
-`survey` makes them, inside the aggregator; the commands that print them read the same classes
-back. Both ends share nothing else.
-"""
+"""What an operator sees of a machine: values for JSON and tables, which commands read back."""
 
 from __future__ import annotations
 
@@ -55,34 +51,24 @@ class NodesPage:
 
 @dataclass(frozen=True, slots=True)
 class RowView:
-    """A live incarnation: its newest report.
-
-    created_s, as_of_s : When it began, by its own clock; the time of the report, by ours. Unix
-        seconds.
-    learnt, withheld, lost : Readings; none of those that only measured a schema before the present
-        one.
-    moved : Readings that measured the fleet's schema, and that another incarnation counts since.
-    silent_s : Since it was heard; if not heard since this process began, since then.
-    model_version : Of the newest model in use, there or below.
-    algorithm, rank, own_share, unlike : As in `Method`.
-    """
+    """A live incarnation: its newest report; times in Unix seconds."""
 
     incarnation: str
-    created_s: float
+    created_s: float  # by its own clock
     seq: int
-    learnt: int
+    learnt: int  # readings; none of those that only measured an earlier schema
     withheld: int
     lost: int
     lifetime: int
-    silent_s: float
-    as_of_s: float
+    silent_s: float  # since it was heard, or this process began
+    as_of_s: float  # of the report, by our clock
     software: str
-    model_version: int
+    model_version: int  # of the newest in use, there or below
     final: bool
     schema: Age
     certified_until_s: float = 0.0
-    moved: int = 0
-    algorithm: str = ""
+    moved: int = 0  # measured the schema, and counted by another incarnation since
+    algorithm: str = ""  # as in `Method`, with the three that follow
     rank: int = 0
     own_share: float = 0.0
     unlike: float = 0.0
@@ -90,10 +76,7 @@ class RowView:
 
 @dataclass(frozen=True, slots=True)
 class SealedView:
-    """The sum over a node's closed incarnations, under one schema.
-
-    What only measured a schema before the present one is not in it: other rows count that.
-    """
+    """The sum over a node's closed incarnations, under one schema, without what only measured."""
 
     learnt: int
     withheld: int
@@ -104,33 +87,23 @@ class SealedView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node that reports here.
-
-    rows : The latest heard comes first.
-    banned, quarantined : An operator refuses it; its rows are kept out of the model.
-    cause, since_s : Why it is quarantined, and since when, Unix seconds.
-    outlier : How far it is from the others, if it is left out for that (`robust`); else empty.
-    bounded : How much of its readings counts in the model, and why, if not all; else empty.
-    watch : Its alarm status, or that of all below it; None while it reports none.
-    wanted : What an operator set, and the node has not confirmed yet.
-    at_once : Incarnations that report in turns: so many machines run with its kit; 0 if it is one.
-    """
+    """A node that reports here."""
 
     group: str
     node: str
     kind: Kind | None
-    rows: tuple[RowView, ...]
+    rows: tuple[RowView, ...]  # the latest heard first
     sealed: tuple[SealedView, ...]
-    banned: bool
-    quarantined: bool
+    banned: bool  # an operator refuses it
+    quarantined: bool  # its rows are kept out of the model
     cause: quarantine.Cause | None = None
-    since_s: float | None = None
-    outlier: str = ""
-    watch: WatchView | None = None
+    since_s: float | None = None  # of the quarantine, Unix seconds
+    outlier: str = ""  # how far it is from the others, if left out for that (`robust`)
+    watch: WatchView | None = None  # its alarm status, or that of all below it
     paused: bool = False
-    wanted: Wanted = ""
-    bounded: str = ""
-    at_once: int = 0
+    wanted: Wanted = ""  # what an operator set, and the node has not confirmed yet
+    bounded: str = ""  # how much of its readings counts in the model, and why, if not all
+    at_once: int = 0  # incarnations that report in turns: machines with its kit; 0 if one
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:
@@ -144,16 +117,7 @@ Wanted = Literal["", "pause", "resume"]
 
 @dataclass(frozen=True, slots=True)
 class AlarmView:
-    """An alarm of a node here or below, as JSON has it (`event.facts`), and what is known of it.
-
-    worst : 0 where a channel is stuck, and no score is over its limit.
-    verdict : The operator's verdict that the node has confirmed.
-    wanted : The operator's verdict that the node has not confirmed yet.
-    reported_by : Which child reported it here: the node itself, or an aggregator above it.
-    silent_s : Since that child was heard, or the node by it.
-    denied_by : Other children that report it as ended, or otherwise than the node itself. They are
-        not believed.
-    """
+    """An alarm of a node here or below, as JSON has it (`event.facts`), and what is known of it."""
 
     group: str
     id: str
@@ -162,16 +126,16 @@ class AlarmView:
     began: float
     peaked: float
     ended: float | None
-    worst: float
+    worst: float  # 0 where a channel is stuck, and no score is over its limit
     cause: Cause
     top: dict[str, float]
     model: int
     withheld: int
-    verdict: Verdict
-    wanted: Verdict
-    reported_by: str
-    silent_s: float
-    denied_by: tuple[str, ...] = ()
+    verdict: Verdict  # an operator's, that the node has confirmed
+    wanted: Verdict  # an operator's, that it has not confirmed yet
+    reported_by: str  # the node itself, or an aggregator above it
+    silent_s: float  # since that child was heard, or the node by it
+    denied_by: tuple[str, ...] = ()  # other children that report it otherwise, and are not believed
     first: dict[str, float] = field(default_factory=dict)
     deviations: dict[str, dict[str, float]] = field(default_factory=dict)
     settled: bool = False
@@ -195,29 +159,18 @@ class LeftOutView:
 
 @dataclass(frozen=True, slots=True)
 class WatchView:
-    """The alarm status of a node, or of all nodes below, as last reported.
-
-    watched_s : Time watched with limits, of all nodes together.
-    allowed : False alarms that were promised for that time, at most.
-    raised, confirmed : Alarms that were raised in it; those that a person has called faults.
-    armed_in_s : Estimated time until the limits keep the promise; 0 where they do; None where
-        unknown.
-    evidence : So many to one that more alarms come than promised, valid at any time.
-    provisional_rows : Rows for one false alarm by provisional limits, where there are most; 0 where
-        there are none.
-    waiting : What a node without limits waits for, in words; "" where it waits for nothing else.
-    """
+    """The alarm status of a node, or of all nodes below, as last reported."""
 
     states: dict[State, int]
     open: int
-    watched_s: float
-    allowed: float
-    raised: int
-    confirmed: int
-    armed_in_s: float | None
-    evidence: float = 0.0
-    provisional_rows: float = 0.0
-    waiting: str = ""
+    watched_s: float  # with limits, of all nodes together
+    allowed: float  # false alarms that were promised for that time, at most
+    raised: int  # alarms in that time
+    confirmed: int  # of these, as faults, by a person
+    armed_in_s: float | None  # estimated, until limits keep the promise; None: unknown
+    evidence: float = 0.0  # so many to one that more alarms come than promised, at any time
+    provisional_rows: float = 0.0  # for one false alarm by provisional limits, where most; or 0
+    waiting: str = ""  # what a node without limits waits for, in words
 
     @classmethod
     def of(cls, alarm_status: AlarmStatus) -> WatchView:
@@ -254,16 +207,11 @@ class GroupWatch:
 
 @dataclass(frozen=True, slots=True)
 class DesiredStateView:
-    """The desired state of a node, and how it gets there.
-
-    verdicts : On its newest eight alarms, by id.
-    reported_by : Which child gets it first: the node itself, or an aggregator above it. None where
-        no report here names the node, and all aggregators below get it.
-    """
+    """The desired state of a node, and how it gets there."""
 
     group: str
     node: str
     paused: bool
-    verdicts: dict[str, Verdict]
-    reported_by: str | None
+    verdicts: dict[str, Verdict]  # on its newest eight alarms, by id
+    reported_by: str | None  # which child gets it first; None: no report names the node
     silent_s: float | None

@@ -1,9 +1,7 @@
 """A recipe as one file of C99: `scorer.c` beside this module, with the recipe's numbers in it.
 
-1. The code allocates nothing and calls nothing; the caller owns the state.
-2. Names of channels reach the file as escapes or numbers, and as identifiers of letters, digits and
-   underscores. No name can end a comment or a string, or make a trigraph.
-3. The same recipe gives the same bytes.
+The same recipe gives the same bytes. Names of channels reach the file as escapes or numbers, and as
+identifiers of letters, digits and underscores: no name can end a comment or a string.
 """
 
 from __future__ import annotations

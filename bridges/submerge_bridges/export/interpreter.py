@@ -21,37 +21,29 @@ SCORED, GAPS, TOO_LARGE = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ExportState:
-    """What the next row's statistics need: the last of - 1 scores, oldest first, none at first; and
-    the moving average of distances.
+    """What the next row's statistics need."""
 
-    Rows are `quiet` since a statistic of the open alarm was above its calm value.
-    """
-
-    recent: Mapping[By, tuple[float, ...]] = field(default_factory=dict)
-    average: float = 0.0
+    recent: Mapping[By, tuple[float, ...]] = field(default_factory=dict)  # of - 1, oldest first
+    average: float = 0.0  # moving average of distances
     open: bool = False
-    quiet: int = 0
+    quiet: int = 0  # rows since a statistic of the open alarm was above its calm value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportResult:
-    """What is known of a row.
-
-    `passed` is the highest share of normal rows that the score is above, 0 for none. `statistics`
-    are compared with alarm limits; those `over` raise an alarm. `shares` (d,) are of channels in
-    what is anomalous, all 0 as predicted; `blame` is the first with the largest, -1 for none, and
-    `deviation` in its units.
-    """
+    """What is known of a row."""
 
     status: int
     scores: Mapping[By, float] = field(default_factory=dict)
+    # The highest share of normal rows that the score is above, 0 for none.
     passed: Mapping[By, float] = field(default_factory=dict)
-    statistics: Mapping[By, float] = field(default_factory=dict)
-    over: frozenset[By] = frozenset()
+    statistics: Mapping[By, float] = field(default_factory=dict)  # compared with alarm limits
+    over: frozenset[By] = frozenset()  # of them, which raise an alarm
     alarm: bool = False
+    # (d,), of channels in what is anomalous, all 0 as predicted.
     shares: Array = field(default_factory=lambda: np.zeros(0))
-    blame: int = -1
-    deviation: float = 0.0
+    blame: int = -1  # the first channel with the largest share, -1 for none
+    deviation: float = 0.0  # of that channel, in its units
 
 
 def step(recipe: Recipe, row: Array, state: ExportState) -> tuple[ExportResult, ExportState]:
@@ -156,15 +148,12 @@ TRIES = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GoldenRows:
-    """Rows (n, d), in units and order, and what a program has to say of each, from a new state on.
-
-    Its numbers have to be `near`, relative; scores and statistics may also differ by `floor`.
-    """
+    """Rows (n, d), in units, and what a program has to say of each, from a new state on."""
 
     rows: Array
     results: tuple[ExportResult, ...]
-    near: float
-    floor: float
+    near: float  # relative, of numbers
+    floor: float  # by which scores and statistics may also differ
 
 
 def golden_rows(recipe: Recipe, *, single: bool = False) -> GoldenRows:

@@ -1,9 +1,7 @@
 """A recipe as one module of JavaScript: `scorer.mjs` beside this one, with the recipe in it.
 
-1. It imports nothing and keeps nothing: the state goes in and comes out, and is plain data.
-2. Names reach the file as JSON in ASCII, without "<": no name can end a string, or a script element
-   of a page that the module is put into.
-3. Its last line alone is of modules, so that the rest runs in a function node of Node-RED.
+Names reach the file as JSON in ASCII, without "<": no name can end a string, or a script element of
+a page. Its last line alone is of modules: the rest runs in a function node of Node-RED.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
 """The whole ONNX model: inputs, outputs, what it says of itself, and a check of the finished model.
 
-Inputs are `rows` (n, d), in units, and the state (`alarms.state_shapes`). Outputs have a value for
-each row: `status` (as in `export.interpreter`), each score, `passed_...` (the highest share of
-normal rows that it is above), `statistic_...` (what is compared with alarm limits), `over_...`,
-`alarm`, `blame` (a channel's number, -1 for none), `share` and `deviation`. The state after comes
-out as `next_...`. Numbers of a row without scores are NaN.
-
-1. The same recipe gives the same bytes.
-2. Names of channels are in the properties of the model alone, as JSON, and never names of nodes.
-3. No file is written that the checker of `onnx` refuses, or whose golden rows differ from what
-   Python says when `onnx`'s own evaluator runs it.
+Inputs are `rows` (n, d), in units, and the state; outputs are in docs/export.md. Names of channels
+are in the properties of the model alone, as JSON, and never names of nodes. No file is written that
+the checker of `onnx` refuses, or whose golden rows differ from what Python says when `onnx`'s own
+evaluator runs it. The same recipe gives the same bytes.
 """
 
 from __future__ import annotations
@@ -256,11 +250,7 @@ BODY = "row_"
 
 
 def state_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the state: `recent`, of - 1 scores of each in `AlarmRecipe.windows`.
-
-    `average` is the moving average of distances; `alarm_state` 1 where an alarm is
-    open, and rows since a statistic was above its calm value.
-    """
+    """Return the shapes of the state: scores of `AlarmRecipe.windows`, average, open and quiet."""
     alarm = recipe.alarm
     return {
         "recent": (max(len(alarm.windows), 1), alarm.of - 1),

@@ -16,13 +16,8 @@ Of a row x (d,), in its units, a program outside Python computes
     channel = max_j channel_weights_j * e_j^2
 
 `interpreter.py` computes exactly that, row by row; the tests compare it with `judge.score`.
-
-1. `command.recipe_of` makes it of a model file alone; it has no reference to the file.
-2. Loadings are turned so that their columns are orthogonal: then z needs `gains` alone, and no
-   matrix beside the loadings. Distances and errors do not change by that.
-
-What a client does beside this is left out: it fills gaps, follows drift and a mean of its own,
-learns typical errors, finds stuck channels, and ends an alarm at a new level.
+Loadings are turned so that their columns are orthogonal: then z needs `gains` alone. What a client
+does beside this is left out (docs/export.md).
 """
 
 from __future__ import annotations
@@ -43,15 +38,10 @@ from submerge.stats.statistic import STATISTICS, By, averaged
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmRecipe:
-    """When rows raise an alarm.
+    """When rows raise an alarm: as `client.alarms.detect`; scores before the first row are 0.
 
-    The statistic of a row is the `after`-th largest of the last `of` scores of a kind, where scores
-    before the first row are 0. An average is s = weight x + (1 - weight) s', x the newest
-    distance and s' the value before, at first 0 and at most `held`.
-
-    A row is over where a statistic is above its limit. An alarm begins there, and ends at the last
-    of `ends_after` rows in which no statistic was above its `calm` value. Rows that are refused
-    change nothing.
+    weight : An average is s = weight x + (1 - weight) s', s' the value before, at most `held`.
+    ends_after : An alarm ends at the last of so many rows with no statistic above its `calm`.
     """
 
     after: int = SOON.after
@@ -88,45 +78,31 @@ class AlarmRecipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
-    """Everything that scoring a row needs; the module says how it is used.
-
-    period_s : Time that a row stands for, seconds; 0 without times.
-    offset, scale, mean : (d,)
-    inverse_roots : (d,)
-    loadings, gains : (d, k), (k,)
-    basis, t2_weights : (d, r), (r,)
-    error_weights, blame_weights : (d,)
-    channel_weights : (d,) or None. None where typical errors of a day are not known; then there is
-        no `channel`.
-    limits : Shares of normal rows, and the scores that they are below, ascending; of each of
-        `scores`.
-    complete : Whether the basis spans all: SPE is 0.
-    largest : Scaled numbers have to be smaller in size.
-    """
+    """Everything that scoring a row needs; the module says how it is used."""
 
     group: str
     version: int
     fingerprint: str
     channels: tuple[str, ...]
     units: tuple[str, ...]
-    period_s: float
+    period_s: float  # that a row stands for; 0 without times
     offset: Array
     scale: Array
     mean: Array
     inverse_roots: Array
-    loadings: Array
-    gains: Array
-    basis: Array
-    t2_weights: Array
+    loadings: Array  # (d, k)
+    gains: Array  # (k,)
+    basis: Array  # (d, r)
+    t2_weights: Array  # (r,)
     error_weights: Array
     blame_weights: Array
-    channel_weights: Array | None
+    channel_weights: Array | None  # (d,); None where typical errors of a day are not known
     scores: tuple[By, ...]
-    limits: Mapping[By, LimitSteps]
+    limits: Mapping[By, LimitSteps]  # shares of normal rows, and scores, ascending
     alarm: AlarmRecipe
     excess: float = 1.0
-    complete: bool = False
-    largest: float = LARGEST_SCALED
+    complete: bool = False  # the basis spans all: SPE is 0
+    largest: float = LARGEST_SCALED  # scaled numbers have to be smaller in size
 
     @property
     def dim(self) -> int:
@@ -168,14 +144,11 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportWriter:
-    """Writes programs in one language: an entry point of the group `submerge.exports`.
+    """Writes programs in one language: an entry point of the group `submerge.exports`."""
 
-    Its text has `MADE_BY` in its first `HEAD` bytes: only such a file is written over. `takes`
-    names the options that it heeds.
-    """
-
+    # Its text has `MADE_BY` in its first `HEAD` bytes: only such a file is written over.
     write: Callable[[Recipe, ExportOptions], bytes]
-    takes: frozenset[str] = frozenset()
+    takes: frozenset[str] = frozenset()  # names of options that it heeds
 
 
 MADE_BY = "submerge model export"

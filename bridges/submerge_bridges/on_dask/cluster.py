@@ -1,8 +1,4 @@
-"""Cluster: a Dask scheduler whose workers are `submerge_files.workers.Workers`.
-
-The scheduler runs a task again whose worker, or whose answer, was lost before it was fetched. An
-argument that is a partition of a Dask collection is computed where the task runs.
-"""
+"""Cluster: a Dask scheduler whose workers are `submerge_files.workers.Workers`."""
 
 from __future__ import annotations
 

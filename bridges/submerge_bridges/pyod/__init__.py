@@ -1,6 +1,4 @@
-"""A detector of anomalous rows as PyOD's detectors are. This is the only folder that imports PyOD.
-It adds no mathematics of its own.
-"""
+"""A detector of anomalous rows as PyOD's detectors are. Only this folder imports PyOD."""
 
 try:
     from submerge_bridges.pyod.subspace_od import SubspaceOD

@@ -1,9 +1,4 @@
-"""SubspaceOD: anomalous rows, with PyOD's interface.
-
-All of it is `submerge.sklearn.SubspaceDetector`, with the sign and the names that PyOD has: a high
-score is anomalous, labels are 0 and 1, and the threshold leaves `contamination` of the learnt rows
-above it. It does not learn on.
-"""
+"""SubspaceOD: `submerge.sklearn.SubspaceDetector` with PyOD's signs, names and thresholds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A detector of anomalous rows, and components, as river's estimators. This is the only folder that
-imports river. It adds no mathematics of its own.
-"""
+"""A detector of anomalous rows, and components, as river's estimators. Only it imports river."""
 
 try:
     from submerge_bridges.river.stream_detector import StreamDetector

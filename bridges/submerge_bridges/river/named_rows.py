@@ -40,8 +40,7 @@ class OfNamedRows:
 class NamedRows:
     """Collects rows, and hands them on in blocks.
 
-    first : Rows of the first block, by which channels are named.
-    block : Every other block ends at a multiple of so many rows.
+    first, block : Rows of the first block; every other one ends at a multiple of so many rows.
     channels : Names of the channels; empty before the first block is full.
     unknown : Values of learnt rows that were left out because their feature is no channel.
     """

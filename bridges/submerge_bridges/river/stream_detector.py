@@ -1,10 +1,4 @@
-"""StreamDetector: anomalous rows of a stream, with river's interface.
-
-Rows are scored as `submerge.sklearn.SubspaceDetector` scores them, with the sign that river and the
-rest of submerge have: a high score is anomalous. Rows are learnt in blocks (`named_rows`), and the
-model that scores is made again from time to time (`incremental.row_history`). It sets no limit:
-`river.anomaly.QuantileFilter` does.
-"""
+"""StreamDetector: anomalous rows of a stream, with river's interface (docs/decisions/0054)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """StreamPCA: principal components of a stream, with river's interface.
 
-The engine learns rows in blocks (`named_rows`). What is shown changes with each block, so that the
-components of two rows compare only as far as the subspace stays. It does not scale: put river's
-`StandardScaler` before it.
+It learns rows in blocks (`named_rows`): two rows' components compare while the subspace stays.
 """
 
 from __future__ import annotations

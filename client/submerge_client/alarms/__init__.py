@@ -1,12 +1,10 @@
 """Sinks: where alarms of a client go. Each one receives a state and delivers what is new in it.
 
-1. A sink receives all alarms that the node remembers: the open one and the last ended ones. It
-   receives them when an alarm begins, ends or gets a verdict, at each start, and now and then.
-2. A sink knows what it has delivered (`journal`), also after a kill. So each alarm has one
-   start and one end, in that order, however often the sink receives it.
-3. A sink never blocks. What it cannot deliver now is in the state and goes with a later one.
-   Nothing piles up: of more alarms than the node remembers, the oldest are not delivered.
-4. A failure in a sink stops neither the node nor another sink.
+1. A sink receives all alarms that the node remembers when one begins, ends or gets a verdict, at
+   each start, and now and then. It knows what it has delivered (`journal`), also after a kill: each
+   alarm has one start and one end, in that order.
+2. A sink never blocks. What it cannot deliver now goes with a later state: nothing piles up.
+3. A failure in a sink stops neither the node nor another sink.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ class Sinks:
         for i, sink in enumerate(self._sinks):
             try:
                 sink.update(alarms)
-            except Exception as error:  # rule 4
+            except Exception as error:  # rule 3
                 self._log_once(i, error)
 
     def refresh(self, alarms: tuple[Alarm, ...]) -> None:

@@ -1,19 +1,4 @@
-"""An alarm as JSON, in one shape for lines, messages, operators, pages and histories; and as text.
-
-    {"event": "start", "at": "2026-01-01T00:00:00.000Z",
-     "id": "pump-1-19aa41f2c30", "node": "pump-1", "group": "pumps",
-     "began": 1767225600.0, "peaked": 1767225610.0, "ended": null,
-     "worst": 3.2, "cause": "spe", "top": {"flow": 0.81, "temp": 0.12}, "first": {"flow": 0.76},
-     "deviations": {"flow": {"value": 12.3, "expected": 8.1, "difference": 4.2}},
-     "model": 1767225540123, "withheld": 7, "verdict": "", "settled": false,
-     "provisional": false}
-
-`event` and `at`, its time at the node, are of events alone. `began`, `peaked` and `ended` are Unix
-seconds. `worst` is the highest score so far, over its limit. `top` has the channels to blame now
-and their shares, `first` those at the onset. `deviations` says in its unit how far each channel of
-`top` was from what the others say of it, in the row with the highest score. `settled` is true if it
-ended because readings kept to a new level, `provisional` if a limit of few rows raised it.
-"""
+"""An alarm as JSON, in one shape for all who read it (docs/alarm-messages.md); and as text."""
 
 from __future__ import annotations
 

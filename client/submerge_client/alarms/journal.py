@@ -1,8 +1,4 @@
-"""Journal: what each sink has delivered, in a small file beside the checkpoint.
-
-`note` returns when it is on disk; a power loss leaves the old file or the new one. A disk that
-fails is logged once; the next process may then deliver again.
-"""
+"""Journal: what each sink has delivered, in a small file beside the checkpoint."""
 
 from __future__ import annotations
 
@@ -55,11 +51,7 @@ class Delivered:
 
 
 def undelivered(delivered: Delivered, alarms: Iterable[Alarm]) -> list[AlarmEvent]:
-    """Return the starts and ends that a sink has not delivered, in the order in which they came.
-
-    An alarm that is open for the sink and unknown to the node is over as well: a node that loses
-    its state file loses its alarms, and nothing else would end them.
-    """
+    """Return the starts and ends that a sink has not delivered, in the order in which they came."""
     over, begun = frozenset(delivered.over), {each.name: each for each in delivered.open}
     # Its start may have been delivered when it was over already: its end is still due.
     before = (replace(each, ended=0.0) for each in delivered.open)
@@ -67,6 +59,7 @@ def undelivered(delivered: Delivered, alarms: Iterable[Alarm]) -> list[AlarmEven
     for kind, alarm in diff(before, (each for each in alarms if each.name not in over)):
         if kind == "start" or kind == "end":
             new.append(AlarmEvent(kind, alarm))
+        # A node that loses its state file loses its alarms, and nothing else would end them.
         elif kind == "gone":
             new.append(AlarmEvent("end", begun[alarm.name].over(alarm.peaked)))
     return new

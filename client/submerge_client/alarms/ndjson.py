@@ -1,8 +1,6 @@
 """Lines: one line of JSON for each start and each end of an alarm, in a file or on a stream.
 
-A line is on disk before the journal notes it, and the end of a file is read again: no line is in it
-twice. On a stream one is, after a kill in between. Other programs may rotate the file, also by
-`copytruncate`. A line that a full disk cut short stays, on a line of its own.
+A line is on disk before the journal notes it, and the end of a file is read again: none is twice.
 """
 
 from __future__ import annotations

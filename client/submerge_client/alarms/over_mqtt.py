@@ -1,8 +1,6 @@
 """MqttAlarms: the alarm state of a node as one retained message that is always up to date.
 
-A state needs no journal: a second copy changes nothing. It is published again with each
-connection, because a broker may have lost it. A second topic says whether the client runs:
-"online", and "offline" as its last will.
+A state needs no journal. It is published with each connection: a broker may have lost it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Webhook: posts each start and each end to one server, and retries until it succeeds.
 
-1. One event at a time, in order: an end never overtakes its start. What is due follows from the
-   newest state (`undelivered`), so nothing piles up.
-2. An event is delivered once the server has answered with success; then the journal notes it. A
-   process that is killed between the two posts it again: at least once. Alertmanager and ntfy
-   recognise the copy; a server that takes plain JSON recognises it by `id` and `event`.
+1. One event at a time: an end never overtakes its start. What is due follows from the newest state.
+2. The journal notes an event after the server's success: a kill between the two posts it again.
 3. Any other answer, and silence, is retried with full jitter below a ceiling that doubles to
    five minutes: the server or its token may be repaired meanwhile.
 4. Times are sent on the server's clock, if its answers have a date: a device's clock may be wrong.

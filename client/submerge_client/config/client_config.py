@@ -1,8 +1,4 @@
-"""ClientConfig: all settings of a client, from one TOML file.
-
-Mistakes that show before anything is opened or sent are refused here, in one line. Files and
-brokers are checked where they are opened.
-"""
+"""ClientConfig: all settings of a client, from one TOML file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""client_text(): a short configuration of a client, with all that a history settles filled in.
-
-The other settings have their defaults, or those of the sample; `submerge client init` prints
-them all. Which files there were, and how they were learnt, is not known here.
-"""
+"""client_text(): a short configuration of a client, with all that a history settles filled in."""
 
 from __future__ import annotations
 
@@ -93,21 +89,13 @@ SCHEMA = """
 
 @dataclass(frozen=True)
 class LearntSettings:
-    """What a history settles of a configuration.
+    """What a history settles of a configuration."""
 
-    source : Where it was read from, for people.
-    schema : Without features.
-    summary : SummaryConfig
-    period_s : Seconds between rows; 0 if that is not known.
-    machines : Whose rows they were, if they have names.
-    group : str
-    """
-
-    source: str
-    schema: SchemaConfig
+    source: str  # where it was read from, for people
+    schema: SchemaConfig  # without features
     summary: SummaryConfig
-    period_s: float = 0.0
-    machines: tuple[str, ...] = ()
+    period_s: float = 0.0  # between rows; 0 if not known
+    machines: tuple[str, ...] = ()  # whose rows they were, if they have names
     group: str = GROUP
 
     def sections(self, *, under: str = "") -> str:

@@ -1,7 +1,5 @@
-"""What installed packages add to this one, found by their entry points: nothing here names them.
+"""What installed packages add to this one, found by their entry points (docs/extending.md).
 
-Groups: `submerge.commands`, `submerge.sensors`, `submerge.sinks`, `submerge.exports`,
-`submerge.clusters` and `submerge.roots`; docs/extending.md says what the first four are.
 `importlib.metadata` finds the same, and would hold 4 MiB of every client for ever.
 """
 

@@ -1,8 +1,4 @@
-"""leaving(): settings that go, and are used until then; ignoring them would change the schema.
-
-Each costs one log line. From version `REFUSED_FROM` on they are unknown settings, and this module
-goes.
-"""
+"""leaving(): settings that go, and are used until then; ignoring them would change the schema."""
 
 from __future__ import annotations
 

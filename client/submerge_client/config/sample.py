@@ -1,8 +1,7 @@
 """sample(): a configuration with every setting, made from the settings' own docstrings.
 
 The file `sample.toml` beside a program's settings has examples, in paragraphs that can be used
-together. Each setting is explained where it comes first, and those that have a default are added.
-The result loads as it is. A line that begins with `#` without a space is a setting.
+together. A line that begins with `#` without a space is a setting.
 """
 
 from __future__ import annotations

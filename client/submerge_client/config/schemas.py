@@ -1,8 +1,4 @@
-"""SchemaConfig: the meaning of a group's vectors, in the files of clients and roots.
-
-With lags a vector is the newest row and those before it, one after the other: the order of events
-is then part of what is normal.
-"""
+"""SchemaConfig: the meaning of a group's vectors, in the files of clients and roots."""
 
 from __future__ import annotations
 
@@ -169,10 +165,7 @@ class FeaturesConfig(Section, frozen=True, kw_only=True):
         return RandomFourier(kernel, self.features, cast(Kind, self._map), self.seed)
 
     def build_for(self, names: Sequence[str]) -> FeatureMap:
-        """Return the map for channels of these names, lags included; landmarks are read.
-
-        Raises UsageError if their file is no table of `features` landmarks without gaps.
-        """
+        """Return the map for channels of these names, lags included; landmarks are read."""
         if self.landmarks is None or self.of_fleet:
             return self.built
         points = _landmarks(self.landmarks, names)

@@ -1,8 +1,4 @@
-"""Sections of a configuration: frozen structs, and the one-line error for a wrong setting.
-
-A section checks in `__post_init__` how its settings fit together. Its errors get their place in
-front on the way up. Nothing here knows of files or of the environment.
-"""
+"""Sections of a configuration: frozen structs, and the one-line error for a wrong setting."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Sensor, and SensorKind: the settings of one kind, and what the programs ask of any kind.
-
-A package adds a kind by a subclass and an entry point (group `submerge.sensors`), with its tag as
-the name: see docs/extending.md.
-"""
+"""Sensor, and SensorKind: the settings of one kind, and what the programs ask of any kind."""
 
 from __future__ import annotations
 
@@ -30,10 +26,7 @@ class Sensor(Protocol):
         """Rows and readings left out, dropped or late, by kind; read from any thread."""
 
     def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until the source ends or `stop`, checked twice a second, is set.
-
-        Raises UsageError if the source becomes unusable on the way.
-        """
+        """Hand over rows until the source ends or `stop`, checked twice a second, is set."""
 
 
 class SensorKind(Section, frozen=True, kw_only=True):
@@ -56,10 +49,8 @@ class SensorKind(Section, frozen=True, kw_only=True):
     """A module that it needs, its distribution and our extra, if it is no link's."""
 
     def open(self, channels: Sequence[str], *, note: SensorLog, gather_s: float = 0.0) -> Sensor:
-        """Return what reads it, in the schema's channels; UsageError if it cannot be opened.
-
-        `note` takes remarks from any thread; rows that come fast wait `gather_s` for others.
-        """
+        """Return what reads it, in the schema's channels; UsageError if it cannot be opened."""
+        # `note` takes remarks from any thread; rows that come fast wait `gather_s` for others.
         raise NotImplementedError
 
     @property

@@ -1,8 +1,4 @@
-"""The kinds of sensor, and the settings of each.
-
-A sensor yields rows in the order of the schema's channels; the package `sensors` has the code.
-Other packages may add kinds (entry points `submerge.sensors`).
-"""
+"""The kinds of sensor, and the settings of each; the package `sensors` has the code."""
 
 from __future__ import annotations
 

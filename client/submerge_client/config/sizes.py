@@ -65,15 +65,10 @@ class Linear(NamedTuple):
 
 
 def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | None = None) -> int:
-    """Return the largest size of a report, in bytes: 4 dim k + 16 dim + 8 k + 256 + scores.
-
-    A narrow group sends 2 dim (dim + 1) in place of 4 dim k; the larger counts, since an earlier
-    parent gets columns. A kernel group has columns for the features, of `dim`, and once more for
-    the readings. The k columns, spare ones included, count as float32. An aggregator's (`merged`)
-    has more fields.
-    """
+    """Return the largest size of a report, in bytes: 4 dim k + 16 dim + 8 k + 256 + scores."""
     beside = ENVELOPE + SCORES + BELOW * merged
     if linear is None:
+        # A narrow group sends this in place of columns, but an earlier parent gets columns.
         whole = 2 * dim * (dim + 1) if is_narrow(dim, k) else 0
         # Moments, sent before the scaling is known, take 16 dim: as much as two columns.
         return max(4 * dim * max(k, 2), whole) + 8 * (2 * dim + k) + beside
@@ -83,10 +78,8 @@ def size_of_report(dim: int, k: int, *, merged: bool = False, linear: Linear | N
 
 
 def size_of_model(dim: int, k: int, text: int, *, linear: Linear | None = None) -> int:
-    """Return the largest size of a model: a client's report, the schema's text, and 4 dim of noise.
-
-    Loadings take the place of the scatter, and of alarms (`submerge.pca.factor.columns_apart`).
-    """
+    """Return the largest size of a model: a client's report, the text, and 4 dim of noise."""
+    # Loadings take the place of the scatter, and of alarms (`submerge.pca.factor.columns_apart`).
     width = 0 if linear is None else linear.width
     return size_of_report(dim, k, linear=linear) + text + 4 * (dim + width)
 
@@ -102,16 +95,12 @@ def check_size(
     limit: int,
     *,
     at: tuple[Key, ...],
-    lower: str,
-    text: int = 0,
+    lower: str,  # settings that help
+    text: int = 0,  # of a model; a report has none
     merged: bool = False,
     linear: Linear | None = None,
 ) -> None:
-    """Refuse a configuration whose largest message is above a limit, in bytes: BadSetting.
-
-    The limit is set `at`, and the settings `lower` help. Columns, spare ones included, are at most
-    dim, in a kernel group's second subspace its width. A model has a text; a report has none, 0.
-    """
+    """Refuse a configuration whose largest message is above a limit, in bytes: BadSetting."""
     k = min(k, dim)
     if linear is not None:
         linear = Linear(linear.width, min(linear.k, linear.width))

@@ -1,8 +1,7 @@
 """read(): one TOML file as a configuration, with overrides from the environment.
 
 `SUBMERGE__SECTION__KEY=value` replaces `key` in `[section]`; deeper sections take further `__`. A
-value that is valid TOML is read as TOML, any other as text. A mistake in the file or in a
-variable is one line: where, what was expected, what came, what to do.
+value that is valid TOML is read as TOML, any other as text.
 """
 
 from __future__ import annotations
@@ -247,14 +246,10 @@ def read(
     kind: type[T],
     environ: Mapping[str, str],
     *,
-    program: str = "client",
+    program: str = "client",  # whose `init` prints a sample
     removed: Sequence[str] = (),
 ) -> T:
-    """Return the configuration of a file and an environment; UsageError for the first mistake.
-
-    The `program` is whose `init` prints a sample; each of the `removed` settings in the file is a
-    line in the log.
-    """
+    """Return the configuration of a file and an environment; UsageError for the first mistake."""
     table = _parse(path, program)
     variables = _override(table, environ)
     _name(table, variables)

@@ -1,7 +1,4 @@
-"""Fields of text: which stand for a number, for a gap, or for nearly a number, and its cure.
-
-No digits in groups, no units, no `_`. A decimal comma is read where a file has no other mark.
-"""
+"""Fields of text: which stand for a number, for a gap, or for nearly a number, and its cure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Source: one file, plain or gzip, as bytes or text; and the errors about files.
-
-Every failure between the disk and a loader (no such file, no permission, a gzip that breaks off)
-becomes a `UsageError`. Gzip is known by its first two bytes: the suffix does not matter.
-"""
+"""Source: one file, plain or gzip, as bytes or text; and the errors about files (UsageError)."""
 
 from __future__ import annotations
 
@@ -125,10 +121,8 @@ class Source:
 
     @contextmanager
     def text(self) -> Iterator[TextIO]:
-        """Open the file as UTF-8; invalid bytes become lone surrogates, which fail as numbers.
-
-        `illegible` finds them: a decoding error would not have the line.
-        """
+        """Open the file as UTF-8; invalid bytes become lone surrogates, which fail as numbers."""
+        # `illegible` finds them: a decoding error would not have the line.
         with (
             self.unpacked() as stream,
             io.TextIOWrapper(

@@ -14,15 +14,12 @@ from submerge_client.datasets.source import ZERO, Source, binary, foreign, refus
 
 @dataclass(frozen=True)
 class Flow:
-    """One file, opened but not yet read; its columns are `x0, x1, ...` if it has no names.
-
-    Notes say what was left out or guessed, a sentence each.
-    """
+    """One file, opened but not yet read; its columns are `x0, x1, ...` if it has no names."""
 
     path: Path
     names: tuple[str, ...]
     named: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was left out or guessed, a sentence each
     _read: Callable[[Sequence[int]], Iterator[Array]]
 
     @classmethod

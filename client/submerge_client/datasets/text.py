@@ -1,10 +1,4 @@
-"""Tables in text: CSV, TSV and whitespace matrices.
-
-1. `form_of` finds the separator, the headings, and the lines that stand above or below them.
-2. `pieces` reads row by row. It is slow, needs no library, and its errors have their place:
-   line, column, what was expected and what to do.
-3. A field in quotes may have any number of lines. Columns may be read as text beside the numbers.
-"""
+"""Tables in text: CSV, TSV and whitespace matrices, row by row, with the place of an error."""
 
 from __future__ import annotations
 
@@ -72,16 +66,13 @@ NumberedRow = tuple[int, list[str]]
 
 
 class TextForm(NamedTuple):
-    """The form of a text file: delimiter, None for any whitespace; names, none without a header.
+    """The form of a text file."""
 
-    The `first` line is of the first row, header or not; `skip` lines stand before its numbers.
-    """
-
-    delimiter: str | None
-    names: tuple[str, ...]
+    delimiter: str | None  # None for any whitespace
+    names: tuple[str, ...]  # none without a header
     width: int
-    first: int
-    skip: int
+    first: int  # line of the first row, header or not
+    skip: int  # lines before its numbers
     comma: bool = False
     missing: frozenset[str] = MISSING
     notes: tuple[str, ...] = ()

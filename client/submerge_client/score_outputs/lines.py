@@ -1,4 +1,4 @@
-"""Score lines: the scores of each row as flat JSON, one row a line.
+"""Score lines: the scores of each row as flat JSON, one row a line (docs/files.md).
 
     {"row": 4711, "at": 1767225600.0, "distance": 91.4, "spe": 3.1, "t2": 9.7,
      "model": 1767225540123, "over": 0.999, "over_spe": 0.99, "over_t2": 0.95,
@@ -6,30 +6,16 @@
 
 * `row` counts the sensor's rows since the process began. `at` is when it was scored, in Unix
   seconds; rows that share a step (`gather_s`) share it.
-* `distance` is the squared Mahalanobis distance of the row, by which alarms are raised; it is there
-  where the model has factors. `spe` and `t2` are the squared prediction error (SPE) and Hotelling's
-  T-squared. All are of the row with its gaps filled.
-* `over_spe` and `over_t2` are the highest of the model's measured limits (95, 99, 99.9 %) that each
-  exceeds, if any: the highest share of normal rows that it passes. `over` is that of the distance,
-  or of SPE where there is none. A filled value adds no error, so a row with gaps exceeds a limit at
-  a lower score.
-* `top` has the channels to blame and their shares, by the rule of alarms (docs/decisions/0020).
+* `over_spe` and `over_t2` are the highest share of normal rows that each exceeds, by the model's
+  measured limits. `over` is that of the distance, or of SPE where there is none.
 * `filled` has the values that filled gaps, in the channel's unit. `virtual` has those that can
   stand in for the sensor: the other channels predict it with an R2 of 0.5 or more on this node.
 * `expired` is true where the model is older than its root allows.
-* `cluster` is the row's cluster, from 1, by the newest answer of a job that clients keep
-  (docs/jobs.md); null for a row with gaps. `cluster_distance` is that to its center.
-  `cluster_over` is the highest share of rows held out whose limit this distance exceeds, if any.
-* `alarm` is the name of the row's alarm, if there is one. `withheld` is true where the row is
-  not learnt.
+* `cluster` is the row's cluster, from 1, by the newest answer of a job (docs/jobs.md); null with a
+  gap. `cluster_distance` is that to its center.
+* `alarm` is the name of the row's alarm. `withheld` is true where the row is not learnt.
 
-In a kernel group `distance`, `spe` and `t2` are of a row's features; `linear` is the SPE of the
-readings themselves, and `over_linear` the limit that it exceeds. `over` is then the higher one of
-features and readings. `anomaly_score` is the larger one of `distance` (without it, `spe`) and
-`linear`, on a common scale: 0 in the middle of recent rows, 1 at the 99 % limit.
-
-`submerge score` writes the same for rows in files; `scored_fields` and `limits_passed` are
-the common part.
+In a kernel group scores are of features; `linear` is the SPE of the readings (docs/kernels.md).
 """
 
 from __future__ import annotations
@@ -139,10 +125,7 @@ class ScoreLines:
 
 
 def limits_passed(scores: RowScores) -> dict[str, Array]:
-    """Return the highest share of normal rows that each row passes, (n,), by field; 0 for none.
-
-    `over` is by distance if the model has factors, else SPE; in a kernel group of readings, too.
-    """
+    """Return the highest share of normal rows that each row passes, (n,), by field; 0 for none."""
     over = {"over": scores.over.get("distance", scores.over["spe"])}
     over |= {f"over_{kind}": scores.over[kind] for kind in ("spe", "t2")}
     if "linear" in scores.over:

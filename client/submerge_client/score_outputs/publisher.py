@@ -1,8 +1,4 @@
-"""Publisher: score lines to a broker, one message a row, for dashboards and alarms.
-
-On `submerge/v1/{fleet}/score/{node}`, QoS 1, not retained, by a connection of its own: a slow one
-delays no report. Lines that it does not take in time are left out and counted.
-"""
+"""Publisher: score lines to a broker, by a connection of its own: a slow one delays no report."""
 
 from __future__ import annotations
 

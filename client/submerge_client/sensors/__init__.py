@@ -1,8 +1,6 @@
 """Sensors: the sources of rows, one kind in each module.
 
-A sensor reads in a thread of its own and hands rows over. It has no queue, or a bounded one that
-counts what it drops: `hand` blocks while the node is behind. `counts` says what a sensor left
-out. Libraries of one kind (paho-mqtt, psutil) are loaded when that kind is opened.
+Libraries of one kind (paho-mqtt, psutil) are loaded when that kind is opened.
 """
 
 from __future__ import annotations
@@ -27,15 +25,10 @@ def open_sensor(
     *,
     note: SensorLog = no_log,
     gather_s: float = 0.0,
-    habits: Path | None = None,
-    outlet: MetricOutlet | None = None,
+    habits: Path | None = None,  # where what it learns of its devices is kept
+    outlet: MetricOutlet | None = None,  # for metrics that go on
 ) -> Sensor:
-    """Return a sensor of the schema's channels; UsageError if impossible, or an extra is missing.
-
-    Rows wait `gather_s` for others (`RowGatherer`, `ReadPace`). What a sensor learns of its devices
-    is kept in `habits`, if given; metrics that are passed on go to the outlet. `note` is for any
-    thread.
-    """
+    """Return a sensor of the schema's channels; UsageError also if an extra is missing."""
     # Late: kinds of other packages, which it loads, may import this package.
     from submerge_client.config import sensors as kinds
 

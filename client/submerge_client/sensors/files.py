@@ -3,12 +3,8 @@
 1. Columns are found by name: each channel has one, and others are ignored. A file without a
    header, or a schema without names, goes by position: the width must fit.
 2. At `speed` rows a second, no row comes before its time or more than a twentieth of a second
-   after it. At 0, rows come as fast as the node takes them.
-3. A node that falls behind is not hurried: after a second of delay the schedule moves with it.
-4. Text is streamed, again from the start with `loop`.
-
-The constructor opens every file. A bad number inside a file is found on the way: `read` raises a
-UsageError with its place.
+   after it; after a second of delay the schedule moves. At 0, rows come as fast as they are taken.
+3. The constructor opens every file. `read` raises a UsageError with the place of a bad number.
 """
 
 from __future__ import annotations

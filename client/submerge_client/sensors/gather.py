@@ -1,16 +1,9 @@
-"""RowGatherer: rows that come fast share a step.
+"""RowGatherer: rows that come fast share a step (docs/decisions/0032).
 
-A step costs some 300 us of a small device's processor, however few rows it has, and waking a
-thread for it as much again. Rules:
-
-1. A row on its own is handled at once, and opens a window of `gather_s`.
-2. Rows that come within the window wait for its end, or until they are `BLOCK`. The window then
-   opens again. It closes when no row has come in it.
-3. Rows that have waited at their source are handled at once, with all that wait, and close the
-   window.
-4. No row waits longer than `gather_s` for others. What comes first is taken first.
-5. `put` blocks while the node is behind: no more than `AHEAD` rows wait. After `end` it takes
-   what it is given at once, so that nothing is lost that a sensor hands over.
+A row on its own is handled at once, and opens a window of `gather_s`; rows within it wait for its
+end, or until they are `BLOCK`. It closes when no row has come in it. `put` blocks while the node is
+behind: no more than `AHEAD` rows wait. After `end` it takes what it is given at once, so that
+nothing is lost that a sensor hands over.
 
 Two threads use it: the sensor's puts, the node's takes. It reads no clock.
 """
@@ -31,16 +24,7 @@ from submerge.judge.decision import Mask
 
 
 class Lags:
-    """Puts rows of `width` channels side by side with their past, `lags` in all, at least 1.
-
-    "lead_in" counts rows that gave no vector, because their past is unknown.
-
-    Examples
-    --------
-    >>> Lags(2, width=1).embed(np.array([[1.0], [2.0], [3.0]]))
-    array([[2., 1.],
-           [3., 2.]])
-    """
+    """Puts rows of `width` channels side by side with their past, `lags` in all, at least 1."""
 
     def __init__(self, lags: int, width: int) -> None:
         self.lags = whole("lags", lags, least=1)
@@ -49,10 +33,7 @@ class Lags:
         self._past = np.empty((0, self.width))
 
     def embed(self, rows: Array) -> Array:
-        """Return the rows that are complete, (m, lags * width), with the next rows (n, width).
-
-        Lag-major: all channels of this row, then all of the row before. A gap stays one in each.
-        """
+        """Return the rows that are complete, (m, lags * width), with the next rows (n, width)."""
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise ShapeError("rows", expected=f"(n, {self.width})", got=rows.shape)
         if self.lags == 1:
@@ -62,6 +43,7 @@ class Lags:
         self.counts["lead_in"] += len(rows) - complete
         # A copy: a view would keep the whole block alive.
         self._past = known[max(len(known) - self.lags + 1, 0) :].copy()
+        # Lag-major: all channels of this row, then all of the row before.
         newest = self.lags - 1
         return np.concatenate(
             [known[newest - lag : newest - lag + complete] for lag in range(self.lags)], axis=1
@@ -79,11 +61,10 @@ class Hand(Protocol):
     """Takes rows from a sensor."""
 
     def __call__(self, rows: Array, /, *, waited: bool = False, held: Mask | None = None) -> None:
-        """Take rows (n, channels) in the schema's order, float64, NaN for a gap.
+        """Take rows (n, channels) in the schema's order, NaN for a gap; wait for the node.
 
-        It blocks while the node is behind, and keeps the array. `waited`: whether rows may have
-        waited at the source for as long as rows may wait. `held`: of rows' shape, where a number
-        is repeated because no new one has come.
+        waited : Whether rows may have waited at the source for as long as rows may wait.
+        held : Of rows' shape, where a number is repeated because no new one has come.
         """
 
 
@@ -107,8 +88,8 @@ class RowsWaiting(NamedTuple):
 class RowGatherer:
     """Rows between a sensor and a node, which wait `gather_s` at most; 0: each block by itself.
 
-    The sensor's thread calls `wake` when there are rows to take at once. `due_at`, on the clock of
-    `take`, is infinity while none may be taken.
+    wake : The sensor's thread calls it when there are rows to take at once.
+    due_at : On the clock of `take`; infinity while none may be taken.
     """
 
     def __init__(self, gather_s: float, wake: Callable[[], None]) -> None:

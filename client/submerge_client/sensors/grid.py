@@ -3,34 +3,23 @@
 Pure: time is an argument. The points of the grid are the multiples of `period_s`.
 
 1. A reading belongs to the first point that is not before it: point p has the readings after
-   p - period_s, up to p. Of two readings of a channel at the same time, the later to arrive
-   counts.
+   p - period_s, up to p. Of two readings of a channel at one time, the later to arrive counts.
 2. A point is given out once, when now >= p + lateness_s, and points in their order. A
    reading whose point has been given out is late: it is counted and dropped.
 3. "hold": a channel's value at p is its newest reading, if that is no older than
    max_age_s at p; without max_age_s, no older than usual for the channel (`silences.py`).
    "mean": the mean of the readings that belong to p; if none do, as "hold". "drop": as "hold",
-   but a row with any gap is counted ("incomplete") and left out.
-4. A channel without a value is a gap, NaN. A row of gaps alone is left out ("empty").
-5. Of many points due at once, the newest 256 are given out. The others are "skipped", but
-   their readings are remembered. So a clock that leaps ahead makes no flood of rows.
-6. A reading is too early if its point lies more than lateness_s and one period ahead of
-   the next `rows(now)`. It is dropped there.
-7. A clock set back by more than lateness_s and a period begins the grid again there
-   ("turned_back"): otherwise nothing would be given out until it has caught up.
-8. The first `rows(now)` gives nothing out: it sets where the grid begins. Earlier readings
-   are remembered by rule 3.
-9. At most `most` readings wait for their points; further ones are "crowded" out.
-
-10. A reading without a value ends what is held of its channel: it is a gap until the next one.
-   A mean is of the numbers.
-11. `held` says which numbers of the last rows are of earlier points: from the rows alone, a device
+   but a row with any gap is counted ("incomplete") and left out. A row of gaps is left out.
+4. Of many points due at once, the newest 256 are given out: a clock that leaps ahead makes no
+   flood of rows. A reading whose point lies more than lateness_s and a period ahead is dropped.
+5. A clock set back by more than that begins the grid again there ("turned_back"): otherwise nothing
+   would be given out until it has caught up. The first `rows(now)` sets where the grid begins.
+6. A reading without a value ends what is held of its channel: it is a gap until the next one.
+7. `held` says which numbers of the last rows are of earlier points: from the rows alone, a device
    that speaks seldom looks like a sensor that is stuck.
 
 The order of arrival does not change a bit of the rows, as long as no reading is late, repeated
-or crowded out. Each reading is one of `waiting`, or counted once as "taken", "late", "early",
-"repeated", "crowded" or "unusable". Each passed point is one of "rows", "empty", "incomplete" or
-"skipped".
+or crowded out. Each reading is one of `waiting`, or counted once, and so is each passed point.
 """
 
 from __future__ import annotations
@@ -90,10 +79,10 @@ MOST_WAITING = 1 << 16
 class Grid:
     """Aligns readings of several channels, a row each `period_s`; more: fewer, of more readings.
 
-    A longer `max_age_s` for held readings leaves fewer gaps and staler values; None follows from
-    usual silences. A longer `lateness_s` for a point has fewer late readings, and later rows. At
-    most `most` readings wait, over all channels. Of the rows returned last, `held` (n, channels)
-    are of an earlier point; channels that are `absent` (channels,) had no value at the last point.
+    max_age_s : Of held readings. Longer: fewer gaps and staler values; None: by usual silences.
+    lateness_s : Longer: fewer late readings, and later rows.
+    most : Readings that may wait, over all channels.
+    held, absent : Of the last rows, (n, channels) of an earlier point; (channels,) without value.
     """
 
     def __init__(

@@ -1,8 +1,6 @@
 """HostMeter: a machine's own figures: processor, memory, disk, network, temperature.
 
-A channel's name says what it measures; `cpu.percent`, `load.1`, `mem.percent`, `net.rx_Bps` and
-`temp.max` exist nearly everywhere. A name that ends in `_Bps` is a rate: the growth of a total
-since the last row, in bytes a second. A channel that cannot be read for a while is a gap.
+A name that ends in `_Bps` is the growth of a total since the last row, in bytes a second.
 """
 
 from __future__ import annotations
@@ -53,10 +51,7 @@ Look = dict[str, float]
 
 
 class HostMeter:
-    """A sensor that yields a row about this machine every `period_s`.
-
-    It counts families "failed", values "missing", and rows "skipped" as the node was behind.
-    """
+    """A sensor of this machine's figures, a row every `period_s`, which counts what is missing."""
 
     def __init__(
         self,

@@ -3,18 +3,12 @@
     [21.5, null, 1013.2]
     {"temp": 21.5, "pressure": 1013.2, "time": "2026-05-04T12:00:00Z"}
 
-1. An array has a number for each channel, in the schema's order. An object names its
-   channels. A missing channel is a gap, and so are null and NaN; infinity is a reading that
-   is too large. If absent channels are zero, an object may name none.
-2. "t" and "time" are ignored, unless they are channels. Any other name that is no channel is
-   ignored too; it is counted and logged once.
-3. A line that is neither is lost, and so is a line over 1 MiB or an object without any channel.
-   Empty lines are ignored.
-4. Rows are handed on at once, in blocks of at most 64. After slow rows the pipe is left alone for
+1. An array has a number for each channel, in the schema's order. A missing channel is a gap, and so
+   are null and NaN; infinity is a reading that is too large.
+2. Names that are no channel are ignored; but for "t" and "time" they are counted and logged once.
+3. Rows are handed on at once, in blocks of at most 64. After slow rows the pipe is left alone for
    a moment (`ReadPace`); what it then holds has waited (`Hand`). Nothing is read ahead while the
    node is behind: the pipe fills, and its writer waits.
-
-The time of a reading is that of its arrival.
 """
 
 from __future__ import annotations
@@ -51,11 +45,7 @@ Values = list[float | None]
 
 
 class NdjsonReadings:
-    """Rows from lines of JSON; if `zero`, rows are sparse: a channel that is not named is zero.
-
-    After slow rows the stream is left alone for `pause_s`: a writer of more than a pipe holds, 64
-    KiB, waits. It counts lines "malformed", "too_long" or "empty", and names "unknown".
-    """
+    """Rows from lines of JSON; if `zero`, rows are sparse: a channel that is not named is zero."""
 
     def __init__(
         self,

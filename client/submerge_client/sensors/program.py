@@ -1,13 +1,10 @@
 """ProgramReadings: rows from the lines of JSON that a program prints.
 
-1. The program is started by its words, without a shell, and reads nothing. What it prints on
-   standard error goes where this process's goes. Its lines are those of `NdjsonReadings`.
-2. When it ends, in whatever way, it is started again after a wait that grows; it is short again
-   once the program has run for a while. A program that prints one row and ends is read so as well.
-3. It has a process group of its own, which ends when the sensor does: first it is asked to, then
-   it is killed.
-4. One pipe serves all its lives. A line that one of them left unfinished is ended, and so is lost
-   alone.
+1. The program is started by its words, without a shell, and reads nothing.
+2. When it ends, it is started again after a wait that grows; it is short again once the program has
+   run for a while. A program that prints one row and ends is read so as well.
+3. It has a process group of its own, which ends when the sensor does.
+4. One pipe serves all its lives. A line that one of them left unfinished is lost alone.
 """
 
 from __future__ import annotations

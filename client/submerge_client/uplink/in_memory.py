@@ -4,10 +4,8 @@
     uplink = memory.uplink("pump-3", ["press"])
     memory.cut("pump-3"), memory.heal("pump-3"), memory.drop("pump-3", "answer")
 
-Bytes go as over a network: the newest message of each kind and group waits while there is no
-connection, and one that is too large is refused. There are no threads: `hear` of a child is
-called on its parent's event loop and must not block; an agent's does not. The parent's side is
-`submerge_aggregator.downlink.in_memory`.
+Bytes go as over a network. There are no threads: `hear` of a child is called on its parent's event
+loop and must not block.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Line: one connection to an MQTT broker, kept up by a thread of its own, for either end.
 
-It reports when it opens and why it closes, hands over what arrives, and publishes at QoS 1. It
-knows only the topics that it is given, and does not read messages.
+It reports when it opens and why it closes, hands over what arrives, and publishes at QoS 1.
 
 1. Only the line's own thread touches paho. Other threads `put` and ring.
 2. Each connection has a new paho client. A reused client sends what it still holds before
@@ -18,8 +17,7 @@ knows only the topics that it is given, and does not read messages.
 6. The thread waits with `selectors`: paho's own loop uses `select`, which ends at file 1024,
    and an aggregator has more connections than that.
 
-It speaks MQTT 3.1.1, which all brokers in use speak. Version 5 would only add why a message was
-refused. Nodes do not need that: they acknowledge each other's messages.
+It speaks MQTT 3.1.1: version 5 would only add why a message was refused.
 """
 
 from __future__ import annotations
@@ -73,9 +71,9 @@ LOOK_S = 5.0
 class BrokerConnection:
     """One connection to a broker, kept up, under a client id that replaces an older connection.
 
-    `will` is published when it breaks. The line's thread calls `opened` when every topic is
-    granted, and `parted` with a reason after each connection and failed try; never after `close`
-    has returned.
+    will : Is published when it breaks.
+    opened, parted : The line's thread calls these when every topic is granted, and with a reason
+        after each connection and failed try; never after `close` has returned.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """GrpcUplink: the uplink over gRPC, with synchronous stubs: threads, and no event loop.
 
-The parent's watch stream shows whether the connection is open: its first message is a hello.
-A join is a call with a deadline, and reports go on a stream. What has failed is
-not repeated here: the node sends it again, or something newer.
+The parent's watch stream shows whether the connection is open: its first message is a hello. What
+has failed is not repeated here: the node sends it again, or something newer.
 """
 
 from __future__ import annotations
@@ -369,10 +368,8 @@ class GrpcUplink:
         self._watching = channel.unary_stream(f"/{SERVICE}/Watch")
 
     def _renew(self) -> None:
-        """After a break, use changed certificates, and check the parent's other name, if any.
-
-        An open connection is left alone: its identity was proven when it began.
-        """
+        """After a break, use changed certificates, and check the parent's other name, if any."""
+        # An open connection is left alone: its identity was proven when it began.
         with self._lock:
             if self._tls is None or self._closing.is_set():
                 return

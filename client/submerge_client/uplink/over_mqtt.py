@@ -1,8 +1,6 @@
-"""MqttUplink: the uplink to a parent through an MQTT broker.
+"""MqttUplink: the uplink to a parent through an MQTT broker, which retains a report.
 
-`Opened` means that the broker is reachable; that the parent is, its hello shows. While the broker
-is out of reach, the newest message of each kind and group waits. The broker retains a report, so
-that a parent that comes later finds it.
+`Opened` means that the broker is reachable; that the parent is, its hello shows.
 """
 
 from __future__ import annotations
@@ -20,11 +18,7 @@ DOWN: tuple[Kind, ...] = ("joined", "answer", "drilled", "question", "replied", 
 
 
 class MqttUplink:
-    """An `Uplink` over MQTT; fleet, parent and node are in every topic, and are the client id.
-
-    A broker allows one connection an id: a second process of this node disconnects this one. Tries
-    wait `first_wait_s`, then twice as long each, up to 60 s.
-    """
+    """An `Uplink` over MQTT; fleet, parent and node are in every topic, and are the client id."""
 
     def __init__(
         self,

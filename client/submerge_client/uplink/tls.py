@@ -266,12 +266,10 @@ LOOK_S = 5.0
 
 
 class ParentName:
-    """The name that a parent's certificate must have; empty: only the host name is checked.
-
-    `by_host`: the next connection checks the host name, for the parent has an old certificate.
-    """
+    """The name that a parent's certificate must have; empty: only the host name is checked."""
 
     def __init__(self, parent: str, host: str, port: int, tls: Tls) -> None:
+        # The next connection checks the host name, if the parent has an old certificate.
         self.by_host = False
         self._said = False
         self._parent, self._host, self._port, self._tls = parent, host, port, tls
@@ -288,10 +286,8 @@ class ParentName:
         return (("grpc.ssl_target_name_override", name),) if name else ()
 
     def parted(self, why: str, *, proven: bool) -> str:
-        """Note that a connection has ended; return why, with the server's name if that is it.
-
-        Without proof it looks at the server for up to LOOK_S, which counts a failed handshake.
-        """
+        """Note that a connection has ended; return why, with the server's name if that is it."""
+        # Without proof it looks at the server for up to LOOK_S, which counts a failed handshake.
         if proven or self.by_host:
             self.by_host = False
             return why

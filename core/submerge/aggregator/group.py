@@ -1,9 +1,8 @@
 """Group: an aggregator's nodes that share a schema: their rows, the way up, and the model.
 
-`node` decides which store it belongs to. Orders go down as desired states in answers. Brokers
-deliver messages twice, so an answer may come again: a new order is sent at once, in the newest
-answer once more, and the child's next report confirms it. If an answer gets lost, the next one has
-the order, too.
+Orders go down as desired states in answers. Brokers deliver messages twice, so an answer may come
+again: a new order is sent at once, in the newest answer once more, and the child's next report
+confirms it. If an answer gets lost, the next one has the order, too.
 """
 
 from __future__ import annotations
@@ -160,9 +159,8 @@ first model: each look adds up all rows."""
 class Group:
     """One group of one aggregator; it has no ledger while the schema is not known.
 
-    `version` and `rank` are of the newest model that was made here. A new store keeps who is banned
-    or quarantined, and begins without histories; clients learnt `first_readings` before they joined
-    here.
+    version, rank : Of the newest model that was made here.
+    first_readings : Readings that clients learnt before they joined here.
     """
 
     def __init__(self, name: str, plan: GroupPlan, settings: AggregatorSettings) -> None:

@@ -1,8 +1,7 @@
 """AggregatorNode: every decision of an aggregator; the root is one without a parent.
 
-1. An incarnation belongs to one parent incarnation for ever, here and below. An aggregator
-   that changes its parent, or gains or loses one, begins an empty store. One exception: what
-   is pinned to a root may go over, unchanged, to the root that takes its place.
+1. An incarnation belongs to one parent incarnation for ever, here and below (docs/protocol.md, 5).
+   An aggregator that changes its parent, or gains or loses one, begins an empty store.
 2. A store that is not pinned yet names no incarnation: it answers every child "not now".
 3. The changes of a message are kept in one transaction, before it is acknowledged.
 4. A store that is a copy, or older than its parent remembers, is given up.

@@ -1,8 +1,4 @@
-"""Rollup: the silence and the scores of all nodes below, added up; `alarms` has alarms.
-
-Silence is counted in powers of two of a second: such bins can be shifted by a report's way and
-added, with an error of rounding up.
-"""
+"""Rollup: the silence and the scores of all nodes below, added up; `alarms` has alarms."""
 
 from __future__ import annotations
 
@@ -103,10 +99,8 @@ def _values(sketch: QuantileSketch) -> tuple[float, ...]:
 
 
 def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
-    """Return the nodes' block maxima, without clients whose median block is as high as the rarest.
-
-    A machine that was faulty while limits were measured must not raise them.
-    """
+    """Return the nodes' block maxima, without clients whose median is as high as the rarest."""
+    # A machine that was faulty while limits were measured must not raise them.
     heard: dict[str, tuple[float, bool, BlockMaxima]] = {}
     for row in ledger.current():
         stamp, sketches = row.report.stamp, row.report.scores

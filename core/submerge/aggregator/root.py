@@ -55,10 +55,8 @@ def newest_version(ledger: Ledger, now: Now, *, own: int) -> int:
 
 
 def begins_to_score(ledger: Ledger) -> bool:
-    """Return whether nodes have learnt rows and scored none: their first model is not to wait.
-
-    Nodes that have scored rows have a model. If a new root makes theirs, it waits for more rows.
-    """
+    """Return whether nodes have learnt rows and scored none: their first model is not to wait."""
+    # Nodes that have scored rows have a model. If a new root makes theirs, it waits for more rows.
     scored = any(row.report.scores is not None for row in ledger.current())
     return not scored and ledger.counts().learnt > 0
 
@@ -71,11 +69,9 @@ def known_noise(
     *,
     even: bool,
 ) -> Summary | None:
-    """Return a merge of all rows; with energies of channels if the group has had factors.
-
-    One row without energies would take them from all. After a restart, scored rows and the model
-    `before` say whether there were factors; `even` is as in `Pool.with_energies`.
-    """
+    """Return a merge of all rows; with energies of channels if the group has had factors."""
+    # One row without energies would take them from all. After a restart, scored rows and the model
+    # `before` say whether there were factors.
     had = before is not None and bool(before.factors)
     had = had or (recent is not None and recent.distance is not None)
     return ledger.with_energies(seen, even=even) if seen is not None and had else seen

@@ -1,15 +1,7 @@
 """SelfCheck: a message is read before it is sent, as its receivers will read it.
 
-Every receiver would refuse an unreadable one, and nothing would say so. If an own model, or report,
-cannot be read:
-
-1. The message is not sent. The last one that was readable stays.
-2. Nodes are left out until it is readable: those whose rows have changed since the last readable
-   one, or else all. As many as possible are taken in again, by halves; the others are the culprits.
-3. Culprits are quarantined, with the cause "unreadable", and named in a note.
-
-The search makes at most `MOST_TRIALS` messages; the culprits of a search that was cut are
-quarantined all the same, so that the next has fewer to find.
+Nodes are left out until it is readable; as many as possible are taken in again, by halves. The
+others are quarantined, also if the search was cut at `MOST_TRIALS`: so the next has fewer to find.
 """
 
 from __future__ import annotations
@@ -45,14 +37,11 @@ class CheckResult(NamedTuple):
 
 
 class SelfCheck:
-    """Reads what one group is about to send; without an `objection` it reads nothing, errors pass.
-
-    `changed` are nodes whose rows have changed since the last readable message.
-    """
+    """Reads what one group is about to send; without an `objection` it reads nothing."""
 
     def __init__(self, objection: Objection | None) -> None:
         self._objection = objection
-        self.changed: set[str] = set()
+        self.changed: set[str] = set()  # nodes whose rows changed since the last readable message
 
     def made(
         self,

@@ -1,7 +1,7 @@
 """Upward: an aggregator's session with its parent, for one group, and what the root holds.
 
-Unlike a client's, its state is in a database that may be copied or restored without its knowledge.
-So each process draws a *fence*; the parent lets only the newest process of a lineage report.
+Its state is in a database that may be copied or restored without its knowledge. So each process
+draws a *fence*; the parent lets only the newest process of a lineage report.
 """
 
 from __future__ import annotations
@@ -24,16 +24,12 @@ Child = tuple[str, Incarnation]
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What a store keeps of its reports: committed with the rows that they contain.
-
-    `past` has earlier processes' fences, the newest last, with the last seq of each; `admitted` is
-    the one that the parent accepted last.
-    """
+    """What a store keeps of its reports: committed with the rows that they contain."""
 
     seq: int = 0
     fence: bytes = b""
-    past: tuple[Left, ...] = ()
-    admitted: bytes = b""
+    past: tuple[Left, ...] = ()  # of earlier processes: fence and last seq, the newest last
+    admitted: bytes = b""  # the fence that the parent accepted last
 
     def with_fence(self, fence: bytes) -> Lineage:
         """Return the lineage under another fence."""

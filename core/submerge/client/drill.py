@@ -1,10 +1,7 @@
 """A drill at a client: which faults its own detector would find, tried on its newest rows.
 
-1. The newest prepared rows are in memory (`RecentRows`).
-2. A drill runs in slices, one kind of fault at one channel each, with `PAUSE_S` between them.
-   Readings that come in meanwhile go first.
-3. It reads the node's model, mean, typical errors and limits of the moment that it begins, and
-   changes none of them.
+It runs in slices, one kind of fault at one channel each, with `PAUSE_S` between them; readings that
+come in meanwhile go first. It changes nothing.
 """
 
 from __future__ import annotations
@@ -39,18 +36,15 @@ NAMED = 8
 
 
 class DrillTask(NamedTuple):
-    """What a drill works with: rows (n, width), scaled, gaps as NaN, and a desired state's number.
+    """What a drill works with."""
 
-    By its limits there are `often_per_s` false alarms a second.
-    """
-
-    number: int
+    number: int  # of a desired state
     fingerprint: str
     model: NodeScorer
-    rows: Array
+    rows: Array  # (n, width), scaled, gaps as NaN
     limits: Mapping[By, float]
     settings: AlarmSettings
-    often_per_s: float = 0.0
+    often_per_s: float = 0.0  # false alarms by these limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +74,7 @@ class DrillAnswer:
 
 
 class ClientDrill:
-    """A drill under way, slice by slice; `answer` is None as well if it failed (`why_not`).
-
-    The next slice is due at a time of the steady clock, infinite once it is done.
-    """
+    """A drill under way, slice by slice; `answer` is None as well if it failed (`why_not`)."""
 
     def __init__(self, task: DrillTask, rng: RandomSource, now: Now) -> None:
         self.due_at, self.why_not = now.steady, ""

@@ -1,8 +1,7 @@
 """ClientIncarnation: one incarnation of a client, from zero to its last report.
 
-It holds what it has learnt and counted, and what its parent has confirmed. It never resumes from
-disk: a process that comes back starts another incarnation, and sends what it had kept of this one
-as a final report under this one's name (`Checkpoint`).
+It never resumes from disk: a process that comes back starts another incarnation, and sends what it
+had kept of this one as a final report under this one's name (`Checkpoint`).
 """
 
 from __future__ import annotations
@@ -38,27 +37,17 @@ from submerge.stats.moments import Moments, pooled
 
 @dataclass(frozen=True, slots=True)
 class RowAccount:
-    """Rows by their fate.
-
-    learnt : Learnt, and a parent holds them.
-    waiting : For a parent to hold them, or for the fleet to settle its schema. The next start of
-        the node sends them.
-    lost : Learnt here, and no parent gets them any more.
-    withheld : Not learnt, because of an alarm or because an operator has paused learning.
-    lead_in, other_state, gaps, too_large : Not learnt: too few rows before them for their lags;
-        outside `learn when`; gaps that could not be filled; numbers too large.
-    only_measured : They measured the fleet's scaling, and there was no memory to keep them.
-    """
+    """Rows by their fate."""
 
     learnt: int = 0
-    waiting: int = 0
-    lost: int = 0
-    withheld: int = 0
-    lead_in: int = 0
-    other_state: int = 0
-    gaps: int = 0
-    too_large: int = 0
-    only_measured: int = 0
+    waiting: int = 0  # for a parent, or a settled schema; the next start sends them
+    lost: int = 0  # learnt here, and no parent gets them any more
+    withheld: int = 0  # because of an alarm, or because an operator has paused learning
+    lead_in: int = 0  # too few rows before them for their lags
+    other_state: int = 0  # outside `learn when`
+    gaps: int = 0  # that could not be filled
+    too_large: int = 0  # rows with numbers that are too large
+    only_measured: int = 0  # the fleet's scaling; there was no memory to keep them
 
     @property
     def rows(self) -> int:
@@ -114,18 +103,13 @@ FADE_STEPS = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """An incarnation on disk: it is sent as a final report if the process ends.
-
-    pin : None if it was written before the first join; such a checkpoint is never sent, since
-        it could bind to a second parent
-    delivered : readings of it that the parent had confirmed
-    measured : the readings, if they only served to settle the fleet's schema until then
-    """
+    """An incarnation on disk: it is sent as a final report if the process ends."""
 
     report: Report
+    # None before the first join: such a checkpoint is never sent, it could bind to a second parent.
     pin: Pin | None
-    delivered: int
-    measured: MeasuredRows | None = None
+    delivered: int  # readings of it that the parent had confirmed
+    measured: MeasuredRows | None = None  # the readings, if they only served to settle the schema
 
     @property
     def undelivered(self) -> int:
@@ -137,14 +121,11 @@ class Checkpoint:
 class ClientIncarnation:
     """One uninterrupted run.
 
-    learns : Whether everything that learning needs is settled.
-    raw : Whether even the scaling is not settled.
+    learns, raw : Whether everything that learning needs is settled; whether not even the scaling.
     lost : Readings that earlier incarnations could not deliver: it declares them as lost.
-
     pin : None before the first join.
     seq : Rises with every report and every checkpoint.
-    delivered : Readings of it that the parent holds.
-    held : Those of them that are learnt.
+    delivered, held : Readings of it that the parent holds, and those of them that are learnt.
     root, durable : The root's incarnation, and the newest seq that it surely holds.
     """
 
@@ -268,14 +249,12 @@ class ClientIncarnation:
         trail: ScoreTrail = NO_TRAIL,
         own: OwnScatter | None = None,
     ) -> Report:
-        """Return a report of everything that it has seen, under the next number.
-
-        Before the first join it is pinned to an incarnation that does not exist.
-        """
+        """Return a report of everything that it has seen, under the next number."""
         self.seq += 1
         return Report(
             stamp=Stamp(node, group, self.incarnation, self.seq),
             final=False,
+            # Before the first join it is pinned to an incarnation that does not exist.
             pinned=Incarnation(0, 0) if self.pin is None else self.pin.incarnation,
             fence=b"",
             fingerprint=self.fingerprint,

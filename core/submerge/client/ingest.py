@@ -1,10 +1,7 @@
 """Ingest: the way of a client's readings: it prepares, scores and judges them, and learns them.
 
-1. Rows are scored with the newest model before they are learnt.
-2. Nothing of the model is learnt, except the values in filled gaps.
-3. Every row counts, as learnt or as withheld.
-4. The `Decision` alone says what is learnt; without a model to score with, all rows are learnt that
-   no open alarm and no operator withholds.
+Rows are scored with the newest model before they are learnt. Of the model nothing is learnt but the
+values in filled gaps. Every row counts, as learnt or as withheld; the `Decision` alone says which.
 """
 
 from __future__ import annotations
@@ -61,9 +58,9 @@ class FirstMeans:
 class Ingest:
     """The way of a client's readings into its incarnation.
 
-    `rng` draws the sample that settles gamma; there is no monitor before the first row under a
-    settled schema. The trail, how close rows came to an alarm by the minute, is lost with the
-    process.
+    rng : Draws the sample that settles gamma.
+    monitor : None before the first row under a settled schema.
+    trail : How close rows came to an alarm, by the minute; lost with the process.
     """
 
     def __init__(self, summaries: Summaries, rng: RandomSource, settings: ClientSettings) -> None:
@@ -184,9 +181,7 @@ class Ingest:
         ):
             model = None
         clock, time = self._clock.read(now.steady)
-        if monitor is not None:
-            monitor.hear(rows, time, now)
-            rows = monitor.admit(rows)
+        heard, rows = rows, rows if monitor is None else monitor.admit(rows)
         self._see(rows, current)
         block = prepare(
             rows,
@@ -200,6 +195,8 @@ class Ingest:
             judges=model is not None,
         )
         self._clock = clock
+        if monitor is not None:
+            monitor.hear(heard, time, now)
         if block.left_out:
             current.leave_out(block.why)
         judgement = None
@@ -285,16 +282,14 @@ class Ingest:
         return np.frombuffer(self._rng.bytes(8 * n), dtype="<u8")
 
     def _fill(self, current: ClientIncarnation, model: Model | None, now: Now) -> Fill | None:
-        """Return what fills gaps, if they are: the model, else what was learnt here.
-
-        Before either, the scaling's own offset, zero here; without one, the channel's mean so far.
-        """
+        """Return what fills gaps, if they are: the model, else what was learnt here."""
         if not self._settings.fills_gaps:
             return None
         means = self._first_means
         if current.raw:
             return None if means is None else means.filled
 
+        # Before either, the scaling's own offset, zero here; without one, the channel's mean.
         def fill(rows: Array) -> Array:
             if model is not None and self.monitor is not None:
                 return self.monitor.filled(rows, model)

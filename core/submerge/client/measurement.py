@@ -1,12 +1,8 @@
-"""What a client measures while the fleet's scaling or gamma is open, and what becomes of it.
+"""What a client measures while the fleet's scaling or gamma is open (docs/decisions/0037).
 
-Until then it reports moments only. It keeps, in the units of the open schema, all scatter of a
-narrow group about the running mean, in float64; of any other the readings, within one learner's
-memory: if too many, every second, then every fourth, over all of the time.
-
-Under the settled schema they make the final report of a *successor*, whose name follows from the
-incarnation that measured and the settled fingerprint. Whichever copy is reported, after whatever
-failure, has this one name, and a parent counts a name once.
+It keeps, in the units of the open schema, all scatter of a narrow group about the running mean, in
+float64; of any other the readings, within one learner's memory: if too many, every second, then
+every fourth, over all of the time.
 """
 
 from __future__ import annotations
@@ -35,17 +31,12 @@ FAINT = 2.0**-200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredRows:
-    """Readings in the units of an open schema: all of their scatter, or the readings.
-
-    Without the whole scatter, `rows` (n, channels) are kept, the oldest first; `weights` (n,) are
-    what fading has left of each, at most 1 and never falling. An earlier version kept no schema's
-    text.
-    """
+    """Readings in the units of an open schema: all of their scatter, or the readings."""
 
     whole: WholeScatter | None
-    rows: Array
-    weights: Array
-    schema: bytes = b""
+    rows: Array  # (n, channels), the oldest first, without the whole scatter
+    weights: Array  # (n,), what fading has left of each, at most 1 and never falling
+    schema: bytes = b""  # an earlier version kept none
 
 
 class MeasuringMemory:

@@ -1,7 +1,6 @@
 """NodeMonitor: how one node judges its readings: about which mean, and by which model.
 
-Its state is never sent, and outlives every incarnation (docs/decisions/0017). Under another schema
-it begins again, except for its alarms.
+Its state is never sent, and outlives every incarnation (docs/decisions/0017).
 """
 
 from __future__ import annotations
@@ -89,23 +88,19 @@ class RecentRows:
 
 
 class Judgement(NamedTuple):
-    """A block's scores by a model, measured from a center (channels,), and the decision on it.
-
-    `offset` is how far that was from the level before, as in `MonitorState`.
-    """
+    """A block's scores by a model, measured from a center (channels,), and the decision on it."""
 
     scores: RowScores
     decision: Decision
     model: Model
     center: Array
-    offset: Array | None = None
+    offset: Array | None = None  # how far that was from the level before, as in `MonitorState`
 
 
 class NodeMonitor:
     """Judges the readings of one node under one schema, from what the monitor before has kept.
 
-    It has a mean of its `own` if center = "own", or once an alarm has settled; `recent_rows` are
-    for a drill, and for people who look.
+    own : A mean of its own, if center = "own", or once an alarm has settled.
     """
 
     def __init__(
@@ -486,11 +481,9 @@ class NodeMonitor:
 
 
 def varies(model: Model) -> bool:
-    """Whether anything varied in the rows that a model is of.
-
-    Where a fleet stood still until now, every other reading is infinitely far off: that says
-    nothing, and would withhold all rows from which a model could follow.
-    """
+    """Whether anything varied in the rows that a model is of."""
+    # Where a fleet stood still until now, every other reading is infinitely far off: that says
+    # nothing, and would withhold all rows from which a model could follow.
     parts = model.scoring_summary.parts
     return not parts or any(part.rank for part in parts)
 

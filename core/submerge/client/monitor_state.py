@@ -19,28 +19,23 @@ from submerge.stats.stuck import Habits, RunLengths
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MonitorState:
-    """What a monitor keeps for the node's next process, under one schema.
-
-    `own` is there if center = "own", or an alarm has settled. `reference` is the model that the
-    open alarm is held to while its rows are learnt, `held` the mean of it, `level` where its rows
-    are. `offset` (channels,), scaled, is how far alarms that settled have moved the node's level:
-    it is subtracted before rows are learnt, for what no person judged does not move the group's
-    model. `scatter` is how its rows vary, if center = "own" and the group is narrow.
-    """
+    """What a monitor keeps for the node's next process, under one schema."""
 
     fingerprint: str
-    own: OwnMean | None
+    own: OwnMean | None  # if center = "own", or once an alarm has settled
     detector: DetectorState
     desired: DesiredState
-    reference: Model | None = None
-    held: OwnMean | None = None
+    reference: Model | None = None  # that the open alarm is held to while its rows are learnt
+    held: OwnMean | None = None  # the mean of `reference`
     run_lengths: RunLengths | None = None
     habits: Habits | None = None
     residual_scale: ResidualScale | None = None
-    level: NewLevel | None = None
+    level: NewLevel | None = None  # where the rows of the open alarm are
+    # (channels,), scaled: how far alarms that settled have moved the node's level. It is subtracted
+    # before rows are learnt, for what no person judged does not move the group's model.
     offset: Array | None = None
     resolution: Resolution | None = None
-    scatter: OwnScatter | None = None
+    scatter: OwnScatter | None = None  # if center = "own" and the group is narrow
 
     def of_node(self, node: str) -> MonitorState:
         """Return what stays valid if the node has another name now."""

@@ -1,11 +1,4 @@
-"""ClientNode: every decision of an edge client, and none of its I/O.
-
-1. It joins before it reports; its incarnation stays with the parent incarnation that it joined.
-2. It scores rows by the newest model, then learns them; of a model it learns only filled gaps.
-3. A report holds everything; a newer one replaces one without an answer.
-4. An incarnation never resumes from disk. Its checkpoint is sent as its final report.
-5. Readings that cannot be delivered are declared lost, in the reports of the next incarnation.
-"""
+"""ClientNode: every decision of an edge client, and none of its I/O (docs/protocol.md, 4)."""
 
 from __future__ import annotations
 
@@ -77,10 +70,10 @@ size. Of more, directions are learnt, and reading costs little."""
 
 
 class ReportNews:
-    """The news of one incarnation since its newest report, which `built` readings are in.
+    """The news of one incarnation since its newest report.
 
-    Alarms may be news from the start: a parent forgets those of an earlier incarnation. At
-    `look_at` readings it is looked whether the subspace has turned.
+    built : Readings in that report.
+    look_at : At so many readings it is looked whether the subspace has turned.
     """
 
     def __init__(self, settings: ClientSettings, summaries: Summaries, *, alarms: bool) -> None:

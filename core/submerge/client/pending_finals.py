@@ -1,12 +1,7 @@
 """PendingFinals: final reports of a client's earlier incarnations that are not delivered yet.
 
-At each start the checkpoint before becomes one, under its own name and parent, sent until accepted
-or refused. What is refused, never had a parent, or is pushed out by newer ones, the running
-incarnation declares lost.
-
-One that measured while the schema was open waits until it is settled, and goes under its
-successor's name (`measurement`). It is kept as measured until that is accepted: the fleet may lose
-its schema, and settle another.
+What is refused, never had a parent, or is pushed out by newer ones, the running incarnation
+declares lost. What was measured waits as in `measurement`, and is kept until it is accepted.
 """
 
 from __future__ import annotations
@@ -31,15 +26,12 @@ CHECKPOINT, PAST = ("checkpoint",), ("past",)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Past:
-    """What earlier incarnations left on disk; the checkpoint of `absorbed` is already handled.
-
-    The next one declares `lost` readings; `lifetime` counts those of all.
-    """
+    """What earlier incarnations left on disk."""
 
     finals: tuple[Checkpoint, ...] = ()
-    absorbed: Incarnation | None = None
-    lost: int = 0
-    lifetime: int = 0
+    absorbed: Incarnation | None = None  # its checkpoint is already handled
+    lost: int = 0  # readings that the next one declares
+    lifetime: int = 0  # readings of all
 
 
 @dataclass(slots=True, eq=False)
@@ -145,10 +137,8 @@ class PendingFinals:
     def close(
         self, current: ClientIncarnation, last: Checkpoint, why: str, effects: list[Effect]
     ) -> None:
-        """Note that an incarnation has ended while its process goes on, with its last checkpoint.
-
-        It is not sent; all that no parent has is lost but readings measured for one: they wait.
-        """
+        """Note that an incarnation ended while its process goes on, with its last checkpoint."""
+        # It is not sent; all that no parent has is lost but readings measured for one: they wait.
         counts, lost = last.report.counts, last.undelivered
         if last.measured is None or last.pin is None:
             effects.append(lost_note(last.report, lost, why))
@@ -281,11 +271,9 @@ class PendingFinals:
 
 
 def _may_go(final: PendingFinal, session: ParentSession) -> bool:
-    """Return whether a final may be sent: some wait for the answer to a join.
-
-    It has to be known in which form the parent takes a whole scatter, for one number has one
-    content; and under which schema it takes what was measured.
-    """
+    """Return whether a final may be sent: some wait for the answer to a join."""
+    # It has to be known in which form the parent takes a whole scatter, for one number has one
+    # content; and under which schema it takes what was measured.
     waits = final.kept.measured is not None or is_whole(final.report)
     return session.knows_form or not waits
 

@@ -1,12 +1,7 @@
 """recent_statistics(), recent_readings(): a client's newest rows, as people look at them.
 
-1. They are computed when they are asked for, from the rows in memory (`RecentRows`), by the model,
-   the mean and the limits of that moment. So an older row may have been scored otherwise when it
-   came.
-2. Scores are the statistics that are compared with limits: of `after` of the last `of` rows, or
-   their moving average. The first rows in memory know none before them.
-3. The expected value of a channel follows from all other channels of its row. It is off by `sd`,
-   typically: as measured at this node once that covers a day, until then by the model.
+They are computed when they are asked for, by the model, the mean and the limits of that moment: an
+older row may have been scored otherwise when it came.
 """
 
 from __future__ import annotations
@@ -38,29 +33,23 @@ MOST_SCORE = 1e300
 
 
 class RecentStatistics(NamedTuple):
-    """Scores of the newest rows, oldest first, by a model: values (n,) of each kind, Unix seconds.
-
-    `blame` has (channel, share) of each row, at most `BLAMED`, the largest share first.
-    """
+    """Statistics of the newest rows by a model, as compared with limits, oldest first."""
 
     version: int
     provisional: bool
-    at: Array
+    at: Array  # Unix seconds
     limits: dict[By, float | None]
-    values: dict[By, Array]
-    blame: list[list[tuple[int, float]]]
+    values: dict[By, Array]  # (n,) of each kind
+    blame: list[list[tuple[int, float]]]  # (channel, share) of each row, the largest share first
 
 
 class RecentReadings(NamedTuple):
-    """Readings (n, channels) of the newest rows in their units, oldest first; a gap is NaN.
+    """Readings (n, channels) of the newest rows in their units, oldest first; a gap is NaN."""
 
-    `at` is in Unix seconds; `sd` (channels,) is NaN where nothing predicts channels.
-    """
-
-    at: Array
+    at: Array  # Unix seconds
     values: Array
     expected: Array
-    sd: Array
+    sd: Array  # (channels,), NaN where nothing predicts channels
 
 
 def recent_statistics(monitor: NodeMonitor | None) -> RecentStatistics:

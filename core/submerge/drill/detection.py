@@ -1,9 +1,4 @@
-"""In which spans of rows scores raise an alarm, by the limits of a node (`client.alarms.detect`).
-
-A span is some rows from the start of a fault; the rows before it are as they were read. An alarm is
-raised when the k-th largest of the last m scores of one kind is over its limit, or when the
-moving average of distances is.
-"""
+"""In which spans of rows, from a fault's start, scores raise an alarm (`client.alarms.detect`)."""
 
 from __future__ import annotations
 

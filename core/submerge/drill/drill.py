@@ -1,21 +1,9 @@
-"""Drill: the smallest fault of each channel that would raise an alarm.
+"""Drill: the smallest fault of each channel that would raise an alarm (docs/decisions/0039).
 
-A fault of each kind and size is tried at many places of rows that a node has read, with both signs.
-The smallest size is the one at which an alarm is raised in `FOUND` of these spans. Nothing is
-learnt meanwhile: a node that learns the first rows of a fault may find a slow one a little later.
-
-1. A kind of score is convex in the size (`response`), so an alarm that a size raises is raised by
-   every larger one, wherever no row was over a limit before the fault. Hence bisection.
-2. A channel is *blind* where the others say little about it, an R2 below `BLIND`: then a fault is
-   found only where it takes the channel out of its own range. R2 is the share of its variance
-   that they explain under the model.
-3. A stuck channel counts as found if its scores raise an alarm. `stats.stuck` finds it by its
-   repeats as well, later.
-
-References
-----------
-Dunia and Qin, Subspace approach to multidimensional fault identification and reconstruction,
-AIChE Journal 44 (1998): which faults a PCA model can detect.
+A kind of score is convex in the size (`response`), so an alarm of a size is raised by every
+larger one, wherever no row was over a limit before the fault: hence bisection. R2 is the share of a
+channel's variance that the others explain under the model; *blind* is below `BLIND` (Dunia and Qin,
+AIChE Journal 44, 1998). A stuck channel counts as found if its scores raise an alarm.
 """
 
 from __future__ import annotations
@@ -50,15 +38,12 @@ SIZED: tuple[Kind, ...] = ("bias", "drift", "noise")
 
 
 def shape(kind: str, ages: Array, noise: Array) -> Array | None:
-    """Return what a fault of size 1 adds to readings, (..., n); None for a kind without a size.
-
-    `ages` are since the fault began, over a drift's time to its size; `noise` standard normal.
-    """
+    """Return what a fault of size 1 adds to readings, (..., n); None for a kind without a size."""
     match kind:
         case "bias":
             return np.ones_like(ages)
         case "drift":
-            return ages
+            return ages  # since the fault began, over a drift's time to its size
         case "noise":
             return noise
         case _:
@@ -97,23 +82,15 @@ FLAT = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class ChannelAnswer:
-    """What a drill found out about one channel. Sizes are scaled, as rows are.
+    """What a drill found out about one channel. Sizes are scaled; infinite if none is found."""
 
-    deviation : Its standard deviation under the model.
-    r2 : The share of its variance that the other channels explain under the model, 0 to 1.
-    bias, drift, noise : The smallest that is found; a drift is what it reaches at the end of a
-        span, noise its standard deviation. Infinite if none of up to `LARGEST` deviations is.
-    stuck, swap : The share of spans in which such a fault is found; swap is NaN if no channel has
-        its unit.
-    """
-
-    deviation: float
-    r2: float
+    deviation: float  # standard deviation under the model
+    r2: float  # as in the module's docstring
     bias: float
-    drift: float
-    noise: float
-    stuck: float
-    swap: float
+    drift: float  # what the smallest reaches at the end of a span
+    noise: float  # the smallest, as its standard deviation
+    stuck: float  # share of spans in which such a fault is found
+    swap: float  # likewise; NaN if no channel has its unit
 
     @property
     def blind(self) -> bool:
@@ -122,18 +99,13 @@ class ChannelAnswer:
 
 
 class Drill:
-    """Tries faults on copies of rows.
+    """Tries faults on copies of rows; UsageError if no limit, no room, or alarms in all spans.
 
-    rows : (n, width). Scaled, with lags, oldest first; NaN is a gap. They are not changed.
-    limits : Of the k-of-m statistics that the node watches.
-    after, of : As in `AlarmSettings`.
+    rows : (n, width). Scaled, with lags, oldest first; NaN is a gap.
     tried : Where faults begin, and for how many rows they are watched.
     noise : (m,). Standard normal numbers; used again and again if they are few.
-
     spans : Those of `tried` in which no alarm is raised without a fault.
     base : Of the rows as they are.
-
-    Raises UsageError if there is no limit, or no room for a span, or an alarm in each of them.
     """
 
     def __init__(

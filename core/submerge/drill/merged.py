@@ -21,19 +21,16 @@ class SizeRange(NamedTuple):
 
 
 class ChannelDrill(NamedTuple):
-    """What nodes would find of the faults of one channel: medians, scaled as rows are.
-
-    `deviation` is 1 where none travelled. Stuck and swap are mean shares of spans, NaN if unknown.
-    """
+    """What nodes would find of the faults of one channel: medians, scaled as rows are."""
 
     nodes: int
     blind: int
-    deviation: float
+    deviation: float  # 1 where none travelled
     r2: float
     bias: SizeRange
     drift: SizeRange
     noise: SizeRange
-    stuck: float
+    stuck: float  # mean shares of spans, NaN if unknown, as `swap`
     swap: float
 
 

@@ -1,12 +1,12 @@
 """How scores respond to amounts added to a channel, and to its copies in later rows (lags).
 
-`QuadraticResponse` is for features that are the readings themselves: SPE, T2 and distances are
-quadratic in what is added to a row x, and errors of prediction affine:
+Where features are the readings themselves, SPE, T2 and distances are quadratic in what is added to
+a row x, and errors of prediction affine (`QuadraticResponse`, exact):
 
     f(x + v) = f(x) + g(x)'v + v'H v
 
 with v (copies,), the amounts in each copy of the channel. g and H follow from the scores at
-v = +-1 in one copy, and at 1 in two copies, and are then known for every fault. It is exact.
+v = +-1 in one copy, and at 1 in two copies, and are then known for every fault.
 """
 
 from __future__ import annotations
@@ -129,8 +129,7 @@ class DirectResponse:
 class QuadraticResponse:
     """Scores by a quadratic form in what is added to rows (n, width), scaled, with lags.
 
-    It is found by adding `unit`, about the channel's standard deviation: every row is scored
-    2 L + L (L - 1) / 2 times, with L copies of the channel. For linear schemas.
+    unit : What is added to find it: about the channel's standard deviation.
     """
 
     def __init__(

@@ -1,15 +1,9 @@
 """CountSketch: many channels summed into few buckets, each with a random sign.
 
-Inner products are kept on average, and exactly for rows whose channels share no bucket. The cost
-of a row grows with its entries. One sketch stands for the linear kernel. `TensorSketch` combines
-several for a polynomial one, and `CountSketch` feeds one to Fourier features, whose weights then
-do not grow with the channels.
-
-References
-----------
-Charikar, Chen, Farach-Colton, Finding Frequent Items in Data Streams (2002).
-Musco, Woodruff, Is Input Sparsity Time Possible for Kernel Low-Rank Approximation?,
-arXiv:1711.01596.
+Inner products are kept on average, and exactly for rows whose channels share no bucket (Charikar,
+Chen, Farach-Colton, 2002). The cost of a row grows with its entries. `TensorSketch` combines
+several for a polynomial kernel, and Fourier features of one have weights that do not grow with the
+channels (Musco, Woodruff, arXiv:1711.01596).
 """
 
 from __future__ import annotations

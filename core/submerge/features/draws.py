@@ -4,11 +4,9 @@ NumPy promises that for its bit generators alone, so this module derives the res
 (normals: Wichura, Algorithm AS 241, Applied Statistics 37, 1988). Rules of this file:
 
 1. It uses only what IEEE 754 rounds in one way: + - * / and sqrt, one ufunc at a time, so that
-   nothing is fused. `frexp` and whole numbers are exact. It uses no log, cos or power: their
-   last bit depends on the platform.
+   nothing is fused; `frexp`, whole numbers. The last bit of log, cos, power depends on platforms.
 2. Sums have a fixed order, column after column: the order of `np.sum` depends on SIMD.
-3. A stream is named by (seed, stream) and read from its start: drawing more numbers does not
-   change the first.
+3. A stream is named by (seed, stream): drawing more numbers does not change the first.
 """
 
 from __future__ import annotations
@@ -76,12 +74,10 @@ def normals(seed: int, stream: int, n: int) -> Array:
 
 
 def chis(dof: int, seed: int, stream: int, n: int) -> Array:
-    """Return `n` lengths of standard normal vectors with `dof` entries.
-
-    Beyond `SUMMED` a single normal gives each (Wilson and Hilferty's cube); the mean square is off
-    by a few 1e-6 there, and a million channels do not need 10^9 numbers.
-    """
+    """Return `n` lengths of standard normal vectors with `dof` entries."""
     if dof > SUMMED:
+        # A single normal gives each (Wilson and Hilferty's cube); the mean square is off by a few
+        # 1e-6 here, and a million channels do not need 10^9 numbers.
         spread = 2.0 / (9.0 * dof)
         root = (1.0 - spread) + np.sqrt(spread) * normals(seed, stream, n)
         return np.asarray(np.sqrt(dof * (root * root * root)))

@@ -1,8 +1,4 @@
-"""FeatureMap: maps a reading to the features that are learnt.
-
-A map is frozen, and `spec()` describes it completely. The spec is part of the schema's
-fingerprint: nodes whose maps differ never merge. Linear fleets use `Identity`.
-"""
+"""FeatureMap: maps a reading to the features that are learnt, and says all of it in `spec()`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Readings times frequencies: as a matrix, or by fast Hadamard transforms; the same to rounding.
 
-A matrix is faster where it is small, and only its cost falls with a sparse row's entries. Signs
-take three numbers for each padded channel and block. Rows are taken a few at a time: intermediate
-arrays then stay in cache. Angles are good to 1e-6: phases are reduced to a turn in float64, or
-small in float32.
+A matrix is faster where it is small, and only its cost falls with a sparse row's entries. Angles
+are good to 1e-6: phases are reduced to a turn in float64, or small in float32.
 """
 
 from __future__ import annotations
@@ -50,15 +48,12 @@ def is_fast(size: int, channels: int, *, sparse_rows: bool) -> bool:
 
 
 class Dense(NamedTuple):
-    """A matrix (channels, waves), in turns; `single`, in radians, is None for sparse rows.
-
-    `phases` (waves,) are in turns; `reach` is the most turns by readings of at most 1.
-    """
+    """A matrix (channels, waves), in turns."""
 
     turns: Array
-    phases: Array | None
-    single: Storage | None
-    reach: float
+    phases: Array | None  # (waves,), in turns
+    single: Storage | None  # in radians; None for sparse rows
+    reach: float  # the most turns by readings of at most 1
 
     @classmethod
     def of(cls, W: Array, phases: Array | None, *, sparse_rows: bool) -> Dense:

@@ -1,8 +1,8 @@
 """Orthogonal directions from signs alone: H D H D H D, dense and fast (arXiv:1610.09072).
 
-H is the Hadamard matrix of size p (Sylvester's, +-1 and symmetric), each D a diagonal of random
-signs. Then M = H D3 H D2 H D1 holds whole numbers, M M' = p^3 I, and its rows have nearly random
-directions. Gaussian matrices would need a QR, whose last bits depend on the BLAS.
+H is the Hadamard matrix of size p (Sylvester's, +-1), each D a diagonal of random signs. M = H D3 H
+D2 H D1 holds whole numbers, M M' = p^3 I, and its rows have nearly random directions. Gaussian
+matrices would need a QR, whose last bits depend on the BLAS.
 """
 
 from __future__ import annotations

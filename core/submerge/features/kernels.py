@@ -1,8 +1,4 @@
-"""Kernels as values: a feature map approximates one.
-
-`gamma` is each kernel's scale, None until the fleet settles it. `K(X, Y)` is exact, and every
-map is tested against it. Distances are Euclidean: all kernels but `Polynomial` are radial.
-"""
+"""Kernels as values: a feature map approximates one; `gamma` is None until the fleet settles it."""
 
 from __future__ import annotations
 
@@ -209,14 +205,11 @@ def kernel_called(
 
 
 def squared_distances(X: Array, Y: Array) -> Array:
-    """Return |x - y|^2 for rows X (n, d) and Y (m, d), each perhaps sparse, never negative.
-
-    They are computed about a median row of Y, so that an offset common to most rows costs no
-    digits, whatever the others hold: 1e-16 of the rows' squared distances from there is lost.
-    Sparse rows are taken about zero, where most of their entries are.
-    """
+    """Return |x - y|^2 for rows X (n, d) and Y (m, d), each perhaps sparse, never negative."""
     X, Y = unmasked(X), unmasked(Y)
     if not (is_sparse(X) or is_sparse(Y)):
+        # About a median row, an offset common to most rows costs no digits, whatever the others
+        # hold. Sparse rows are taken about zero, where most of their entries are.
         origin = _middle(Y)
         X, Y = X - origin, Y - origin
     square = square_lengths(X)[:, None] + square_lengths(Y) - 2 * products(X, Y)

@@ -1,8 +1,7 @@
 """Nystrom features: a row's kernel with a few landmarks, whitened (Williams and Seeger 2001).
 
 phi(x) = K(x, L) K(L, L)^(-1/2) is the projection of x's feature on the landmarks' span, so
-<phi(x), phi(y)> is the kernel itself where either is a landmark. Landmarks are readings of some
-node: they travel in the spec, to the bit, and can be read by all who have the schema.
+<phi(x), phi(y)> is the kernel itself where either is a landmark. Landmarks travel in the spec.
 """
 
 from __future__ import annotations

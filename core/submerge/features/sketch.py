@@ -1,19 +1,12 @@
 """Sketched: the features of another map, sketched to few.
 
 disKPCA takes leverage scores from t = O(k / eps) numbers a row where a kernel needs thousands of
-features. T (t, D) is random, and <T phi, T psi> = <phi, psi> on average:
+features (Balcan et al., arXiv:1503.06858). T (t, D) is random, and <T phi, T psi> = <phi, psi> on
+average; T is the same to the bit on every machine (`draws`):
 
-- `countsketch`: each feature goes to one number, with a random sign; no product at all
-- `srht`: signs, a Hadamard transform, and t of its numbers (subsampled randomized Hadamard)
+- `countsketch`: each feature goes to one number, with a random sign (Clarkson, Woodruff 2013)
+- `srht`: signs, a Hadamard transform, and t of its numbers (Ailon, Chazelle 2009)
 - `gaussian`: independent normals; the least error, and D t products a row
-
-T is the same to the bit on every machine: `draws` has the rules, and the tests have hashes.
-
-References
-----------
-Balcan, Liang, Song, Woodruff, Xie, Communication Efficient Distributed Kernel Principal
-Component Analysis, arXiv:1503.06858. Ailon, Chazelle, The Fast Johnson-Lindenstrauss Transform
-(2009). Clarkson, Woodruff, Low Rank Approximation and Regression in Input Sparsity Time (2013).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Sparse rows, recognised by their methods: scipy is never imported here.
-
-scipy trusts indices that were set after construction, and its loops then read and write outside
-of their arrays. `as_csr` is the one place where rows come in, and looks at them first.
-"""
+"""Sparse rows, recognised by their methods, and checked (`as_csr`): scipy trusts their indices."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 (gamma <x, y> + coef0)^q is the inner product of q-fold tensor products of scaled x with a
 constant appended. If the hash of a CountSketch of such a product is the sum of q hashes, the
-sketch is the circular convolution of q CountSketches of x: q Fourier transforms of D numbers a row
-(Pham, Pagh, Fast and Scalable Polynomial Kernels via Explicit Feature Maps, 2013).
+sketch is the circular convolution of q CountSketches of x (Pham, Pagh 2013).
 """
 
 from __future__ import annotations

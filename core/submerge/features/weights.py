@@ -3,11 +3,8 @@
 A radial kernel is the mean of cos <w, x - y> over a distribution of w (Bochner; Rahimi, Recht
 2007). For the Gaussian it is normal, w = sqrt(2 gamma) g; for the Matern kernels it is a t
 distribution, which is the same times sqrt(2 nu / chi^2_{2 nu}). The kinds differ in how rows g are
-drawn, reproducible to the bit (`draws`):
-
-- `orthogonal`: at right angles within blocks of p, each as long as a Gaussian row would be
-- `fourier-pair`, `fourier-cos`: independent
-- `quasi`: Sobol points in place of random ones, for few channels (arXiv:1412.8293)
+drawn: `orthogonal` within blocks of p, each as long as a Gaussian row would be; `fourier-pair`,
+`fourier-cos` independent; `quasi` Sobol points, for few channels (arXiv:1412.8293).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""CellLearner: blocks of rows become summaries of cells, each from its own rows alone.
-
-So cells may be learnt apart, in any order, on any machine. What gaps hide is settled when all are
-known, from sums by what rows lack (`pca.expectation`).
-"""
+"""CellLearner: blocks of rows become summaries of cells, each from its own rows, in any order."""
 
 from __future__ import annotations
 
@@ -25,15 +21,12 @@ MOST_RARE = 1 << 15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellSummary:
-    """Sums of a cell's rows by what they lack, and those with rare gaps; times are NaN without any.
-
-    `thinned`: some of the rows with rare gaps stand for others.
-    """
+    """Sums of a cell's rows by what they lack, and those with rare gaps; NaN without times."""
 
     group: GappedRows
     first: float
     last: float
-    thinned: bool = False
+    thinned: bool = False  # some of the rows with rare gaps stand for others
 
     @property
     def weight(self) -> float:
@@ -83,24 +76,17 @@ class CellSummary:
 
 @dataclass
 class CellLearner:
-    """Learns rows cell by cell.
-
-    names : Of the channels.
-    keep : Takes each cell with its summary, when its rows end. Rows of one cell that do not follow
-        one another give several.
-    known : What fills rare gaps of each machine's rows at once; without it, such rows are kept.
-
-    rows, gaps : Rows that came, and gaps in those that were learnt.
-    left_out : Rows that cannot be learnt, by reason.
-    """
+    """Learns rows cell by cell."""
 
     names: Sequence[str]
     settings: FitSettings
+    # Takes each cell with its summary when its rows end; rows that do not follow give several.
     keep: Callable[[Cell, CellSummary], None]
+    # What fills rare gaps of each machine's rows at once; without it, such rows are kept.
     known: Mapping[int, Estimate] = field(default_factory=dict)
     rows: int = 0
-    gaps: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    gaps: int = 0  # in rows that were learnt
+    left_out: Counter[str] = field(default_factory=Counter)  # rows, by reason
 
     def __post_init__(self) -> None:
         self._schema = Schema(tuple(Channel(name) for name in self.names))

@@ -1,8 +1,4 @@
-"""ChunkKeys: names for rows, by which they count once.
-
-A chunk is `ROWS` consecutive rows of a file, or what is left. Its key is the SHA-256 of the
-channels' names, and of each row's time and readings as float64, whatever the file's form.
-"""
+"""ChunkKeys: names for rows, by which they count once, whatever the file's form."""
 
 from __future__ import annotations
 

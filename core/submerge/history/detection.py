@@ -1,9 +1,6 @@
-"""RowJudge: recorded rows judged as a client does; JudgedRows, what came of them; and
-HistoryDetector, the alarms that a client would have raised.
+"""RowJudge: recorded rows judged as a client does; HistoryDetector, the alarms of them.
 
-Rows are scored by a model alone, or pass the client's own monitor. Neither model nor limits learn
-from them: a fault must not raise the limit. The monitor's clock counts rows, so that alarms are
-found at their rows.
+Neither model nor limits learn from the rows: a fault must not raise the limit.
 """
 
 from __future__ import annotations
@@ -65,16 +62,13 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundAlarm:
-    """An alarm on recorded rows, whose times count rows; `ended` is None if the rows ended first.
-
-    `deviations`: how far the channels to blame were from what the others say, at the peak.
-    """
+    """An alarm on recorded rows, whose times count rows."""
 
     alarm: Alarm
     began: RowPlace
     peaked: RowPlace
-    ended: RowPlace | None = None
-    deviations: tuple[Deviation, ...] = ()
+    ended: RowPlace | None = None  # None if the rows ended first
+    deviations: tuple[Deviation, ...] = ()  # at the peak
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +125,7 @@ class BlockScores(NamedTuple):
 
 
 class ByModel:
-    """Scores by a model alone: only how close rows come to an alarm depends on those before.
-
-    watch : Says how close; None says nothing.
-    """
+    """Scores by a model alone; only how close rows come (`watch`) depends on those before."""
 
     row_s = 0.0
 
@@ -163,11 +154,7 @@ class ByModel:
 
 
 class ByMonitor:
-    """Scores by a client's monitor, which goes on learning how channels behave.
-
-    state : What is known of the channels.
-    row_s : By it the monitor's clock counts rows.
-    """
+    """Scores by a client's monitor, which goes on learning how channels behave, from a `state`."""
 
     def __init__(
         self,
@@ -238,10 +225,7 @@ def _over(
 
 
 class RowJudge:
-    """Judges the rows of one machine or file, prepared and scored as a client does.
-
-    when : Rows that do not meet it have no scores.
-    """
+    """Judges the rows of a machine or file that meet `when`, prepared and scored as by a client."""
 
     def __init__(self, by: ByModel | ByMonitor, when: Condition | None = None) -> None:
         self._by, self._when = by, when
@@ -253,13 +237,10 @@ class RowJudge:
         *,
         judges: bool = True,
     ) -> Block:
-        """Scale and fill rows (n, channels) in their units, lags included.
-
-        `unscored` says of these, with 0, and of others, which are not there, why these have no
-        score.
-        """
+        """Scale and fill rows (n, channels) in their units, lags included."""
         by, when, time = self._by, self._when, RowTime(self._by.row_s)
         block = prepare(rows, by.schema, fill=by.filled, when=when, time=time, judges=judges)
+        # It says of these, with 0, and of others, which are not there, why these have no score.
         if unscored is None or len(unscored) == len(rows):
             return block
         why = unscored.copy()
@@ -278,9 +259,7 @@ class HistoryDetector:
 
     state : What is known of the channels.
     period_s : Time that a row stands for; 0 without times.
-    when : Rows for which it does not hold are not judged.
     machine : Its name, in alarms.
-
     found : By number, in the order in which they began.
     left_out : Rows that were not judged, by reason.
     """

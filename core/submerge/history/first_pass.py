@@ -45,21 +45,17 @@ class LearntCells(NamedTuple):
 
 @dataclass
 class FirstPass:
-    """Takes the rows of a history, in order.
-
-    `known` fills rare gaps of each machine at once; `fault_rows` are of each known fault, once all
-    rows are in.
-    """
+    """Takes the rows of a history, in order."""
 
     names: Sequence[str]
     settings: FitSettings
     laid: LaidOut = field(default_factory=LaidOut.as_they_come)
-    known: Mapping[int, Estimate] = field(default_factory=dict)
+    known: Mapping[int, Estimate] = field(default_factory=dict)  # fills rare gaps of each at once
     cells: dict[Cell, CellSummary] = field(default_factory=dict)
     rows: int = 0
     gaps: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
-    fault_rows: tuple[int, ...] = ()
+    fault_rows: tuple[int, ...] = ()  # of each known fault, once all rows are in
 
     def __post_init__(self) -> None:
         width = len(self.names)
@@ -124,12 +120,10 @@ class FirstPass:
         self.known = self._learner.known = known
 
     def known_once_more(self) -> dict[int, Estimate]:
-        """Return what fills rare gaps, if rows have to come again for it; else nothing.
-
-        Where cells cannot keep all rows with rare gaps, those kept say what fills the gaps of all.
-        """
+        """Return what fills rare gaps, if rows have to come again for it; else nothing."""
         if self.known or not any(each.thinned for each in self.cells.values()):
             return {}
+        # Cells cannot keep all rows with rare gaps. Those kept say what fills the gaps of all.
         machines = len({cell.machine for cell in self.cells})
         return known_of(self.cells, self.settings.center(machines))
 
@@ -176,15 +170,13 @@ class FirstPass:
         self.cells[cell] = summary if before is None else before.with_next(summary)
 
     def _doubled(self, cell: Cell) -> Cell | None:
-        """Let cells be longer, or runs share them; return the larger one that a cell is in.
-
-        None if that would leave as many: each is of a machine of its own.
-        """
+        """Let cells be longer, or runs share them; return the larger one that a cell is in."""
         if self.grid.unit > LONGEST_S:
             return None
         runs = Counter((each.machine, each.run) for each in self.cells)
         longer = max(runs.values()) > 1
         if not longer and max(run for _, run in runs) == 0:
+            # That would leave as many: each is of a machine of its own.
             return None
         cells, self.cells = sorted(self.cells.items()), {}
         for each, summary in cells:

@@ -4,8 +4,7 @@
     rows                ->  summaries of cells, keys of chunks
     folds of all cells  ->  rows again: scores of rows that were not learnt
 
-Rows are read by a `HistoryRows`: here, or part by part by workers, which put together what they
-have come to. One process is the case of one part.
+Rows are read by a `HistoryRows`: here, as one part, or part by part by workers.
 """
 
 from __future__ import annotations
@@ -55,21 +54,17 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """A history that was learnt: a model to score with, the scatter of all, scaled, and its pass.
-
-    `states` are of each machine, `newest` the last rows that were learnt, to try faults on, and
-    `peaks` the largest scores of each cell.
-    """
+    """A history that was learnt: what scores, the scatter of all, scaled, and its pass."""
 
     model: Model
     scatter: WholeScatter
     folds: Folds
     first: FirstPass
     sketches: ScoreSketches
-    states: Mapping[str, MonitorState]
+    states: Mapping[str, MonitorState]  # of each machine
     chunks: tuple[Chunk, ...] = ()
-    newest: NewestRows = field(default_factory=NewestRows)
-    peaks: Peaks = field(default_factory=dict)
+    newest: NewestRows = field(default_factory=NewestRows)  # to try faults on
+    peaks: Peaks = field(default_factory=dict)  # the largest scores of each cell
 
     @property
     def explained(self) -> float:
@@ -78,10 +73,7 @@ class Fitted:
         return float(np.square(shown.sigma).sum()) / self.scatter.energy
 
     def raised(self, limits: AlarmLimits) -> tuple[float, tuple[HistorySpan, ...]]:
-        """Return how many times a usual block's highest score limits are, and which rows did it.
-
-        Without rows unless that is above `FAR_ABOVE`; 1 where nothing is known of blocks.
-        """
+        """Return how many times a usual block's highest score limits are, and which rows did it."""
         seen = {kind for each in self.peaks.values() for kind in each}
         times = {
             kind: limits.known[kind] / usual
@@ -89,6 +81,7 @@ class Fitted:
             if usual and kind in seen
         }
         kind, most = max(times.items(), key=lambda each: each[1], default=(None, 1.0))
+        # 1 where nothing is known of blocks.
         if kind is None or most <= FAR_ABOVE:
             return most, ()
         peaks = {cell: each[kind] for cell, each in self.peaks.items() if kind in each}
@@ -149,21 +142,14 @@ def fit(
     look: Look | None = None,
     advance: Advance = lambda _: None,
 ) -> Fitted:
-    """Learn a history; `read` is called two to four times, for the same rows in the same order.
-
-    `look` reads the times alone, where that is cheaper. Errors are those of `fit_rows`.
-    """
+    """Learn a history; `read` is called two to four times, for the same rows in the same order."""
+    # `look` reads the times alone, where that is cheaper.
     rows = LocalRows(read, look or read, lambda recorded: advance(len(recorded.rows)))
     return fit_rows(rows, channels, settings or FitSettings())
 
 
 def fit_rows(rows: HistoryRows, channels: Sequence[Channel | str], settings: FitSettings) -> Fitted:
-    """Learn a history, wherever its rows are read.
-
-    Raises NothingLearnt if no row could be learnt, or nothing varies; UsageError if there are too
-    many channels, or too few rows for them, or one alone varies, or spans that are to be excluded
-    have no rows.
-    """
+    """Learn a history, wherever its rows are read; NothingLearnt if none, or all alike."""
     known = [Channel(each) if isinstance(each, str) else each for each in channels]
     names = [channel.name for channel in known]
     FirstPass(names, settings)  # refuses too many channels, before rows are read

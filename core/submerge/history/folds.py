@@ -1,7 +1,7 @@
 """Folds: the cells of a history as a few spans of time, and a model of all but each.
 
 Limits, rank and what is left out follow from rows that the model had not learnt: each span is
-scored by the merge of the others. Only summaries are needed for that, so it costs no pass.
+scored by the merge of the others, which needs no pass.
 """
 
 from __future__ import annotations
@@ -58,16 +58,12 @@ LEAST_CELLS, MOST_LEFT_OUT = 10, 0.2
 
 
 class HistorySpan(NamedTuple):
-    """Cells of a machine that follow one another, from `begin` to `end`.
-
-    Times are NaN without any; rows are those that could have been learnt. If they are left out,
-    they are less likely than a typical cell's by `drop` nats a row, where it is most.
-    """
+    """Cells of a machine that follow one another; times are NaN without any."""
 
     first: float
     last: float
-    rows: int
-    drop: float
+    rows: int  # that could have been learnt
+    drop: float  # if left out: nats a row less likely than a typical cell, where most
     begin: Cell
     end: Cell
 
@@ -126,11 +122,9 @@ class Folds:
         return {fold: replace(each, evidence=known) for fold, each in found.items()}
 
     def without(self, fold: int) -> WholeScatter:
-        """Return all that is learnt but one fold and the cells beside it in time.
-
-        Where causes are slow, rows whose neighbours were learnt are not held out: T2 shows it most.
-        Where too few rows would be left, the neighbours stay; with one fold, all do.
-        """
+        """Return all that is learnt but one fold and the cells beside it in time."""
+        # Where causes are slow, rows whose neighbours were learnt are not held out: T2 shows it
+        # most. Where too few rows would be left, the neighbours stay; with one fold, all do.
         of_span = {cell.when: each for cell, each in self.fold_of.items()}
         pairs = [(a, b) for a, b in pairwise(sorted(of_span)) if fold in (of_span[a], of_span[b])]
         near = {span for pair in pairs for span in pair}
@@ -318,10 +312,7 @@ def _deviant(
     fold_of: Mapping[Cell, int],
     settings: FitSettings,
 ) -> dict[Cell, float]:
-    """Return how much less likely than usual rows of cells are that are left out.
-
-    A fault does not begin and end with a cell: neighbours go with it. `before` judges nothing.
-    """
+    """Return how much less likely than usual rows of cells are that are left out."""
     ordered = sorted(cells)
     most = int(MOST_LEFT_OUT * len(ordered))
     if len(ordered) < LEAST_CELLS:
@@ -333,6 +324,7 @@ def _deviant(
     spread = 1.4826 * float(np.median([abs(drop[cell]) for cell in usual]))
     far = max(FAR * spread, LEAST_DROP)
     grown = {cell for cell in ordered if drop[cell] > far}
+    # A fault does not begin and end with a cell: neighbours go with it.
     for around in (ordered, ordered[::-1]):
         for cell, beside in pairwise(around):
             on = cell in grown and drop[cell] > ON * spread and cell.machine == beside.machine

@@ -1,8 +1,7 @@
 """Learnt: all that is known of machines from their rows: what scores, and what merges.
 
 A `Model` is made to be sent: directions in float32, and limits. What it was made from is here
-beside it, in full, so that it can be merged with more. `submerge_proto.files.learnt` makes it a
-file, and reads it back.
+beside it, in full, so that it can be merged with more (`submerge_proto.files.learnt`).
 """
 
 from __future__ import annotations
@@ -23,32 +22,18 @@ from submerge.stats.moments import Moments
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learnt:
-    """What is known of machines from their rows.
-
-    model : What scores.
-    summary : What merges: directions with the spare ones, or the whole scatter, in float64. None
-        where it is not known: a model that came from an aggregator below the root.
-    moments : Of the channels, in their units.
-    sketches : Of scores of rows that the scoring model had not learnt, with their block maxima.
-    chunks : By key, ascending; for a fleet's model, those of the histories that it held.
-    origin : Empty for files. For a fleet, the group and the incarnation of the root: "pumps
-        18bc...". A fleet does not learn from its own model.
-    monitors : By machine, ascending: how its channels behave. They hold no alarm.
-    lags : Rows that a scored vector is made of.
-    period_s : Time that a row stands for; 0 if it is not known.
-    when : The condition that its rows met; empty for all rows.
-    """
+    """What is known of machines from their rows."""
 
     model: Model
-    summary: Summary | None = None
-    moments: Moments | None = None
-    sketches: ScoreSketches | None = None
-    chunks: tuple[Chunk, ...] = ()
-    origin: str = ""
-    monitors: tuple[tuple[str, MonitorState], ...] = ()
-    lags: int = 1
-    period_s: float = 0.0
-    when: str = ""
+    summary: Summary | None = None  # what merges, spare directions too; None for a model from below
+    moments: Moments | None = None  # of the channels, in their units
+    sketches: ScoreSketches | None = None  # of rows that the scoring model had not learnt
+    chunks: tuple[Chunk, ...] = ()  # by key; for a fleet's model, those of its histories
+    origin: str = ""  # a fleet's group and root, "pumps 18bc..."; empty for files
+    monitors: tuple[tuple[str, MonitorState], ...] = ()  # by machine; without an alarm
+    lags: int = 1  # rows that a scored vector is made of
+    period_s: float = 0.0  # that a row stands for; 0 if not known
+    when: str = ""  # the condition that its rows met; empty for all rows
 
     @property
     def highest(self) -> HighestSoFar:

@@ -1,8 +1,7 @@
 """Layout: how a history is cut into cells, settled by the times of its rows before any is learnt.
 
 A cell is as short as `most_cells` allows, and has `LEAST_ROWS` rows or more of the usual period.
-That follows from the set of times, in any order: parts of a history may be looked at apart, and
-`merged`. Memory is `most_cells` numbers for each machine or file.
+That follows from the set of times: parts may be looked at apart, in any order, and `merged`.
 """
 
 from __future__ import annotations
@@ -28,14 +27,11 @@ OUTAGE = 100.0
 
 @dataclass
 class Periods:
-    """Counts the distances, seconds, of rows that follow one another, however they are cut.
-
-    They are `rounded` if too many differ; `first` and `last` are the times of each machine.
-    """
+    """Counts the distances, seconds, of rows that follow one another, however they are cut."""
 
     counts: Counter[float] = field(default_factory=Counter)
-    rounded: bool = False
-    first: dict[str, float] = field(default_factory=dict)
+    rounded: bool = False  # too many differ
+    first: dict[str, float] = field(default_factory=dict)  # time of each machine, as `last`
     last: dict[str, float] = field(default_factory=dict)
 
     def add(self, machine: str, times: Array) -> None:
@@ -101,15 +97,11 @@ LEAST_ROWS = 64
 
 
 class Cell(NamedTuple):
-    """A span of time of a machine; its cells sort by time. `run` is 0 where rows have times.
+    """A span of time of a machine; its cells sort by time."""
 
-    Machines are in the order in which they came; `number` is from 1970, or from the run's first
-    row.
-    """
-
-    machine: int
-    run: int
-    number: int
+    machine: int  # in the order in which they came
+    run: int  # 0 where rows have times
+    number: int  # from 1970, or from the run's first row
 
     @property
     def when(self) -> tuple[int, int]:
@@ -178,13 +170,10 @@ Key = tuple[str, str]
 
 
 class LaidOut(NamedTuple):
-    """What the times of a history settle; a row stands for `period_s`, 0 without times.
-
-    Machines and files are in the order in which their rows come.
-    """
+    """What the times of a history settle; machines and files as their rows come."""
 
     grid: CellGrid
-    period_s: float
+    period_s: float  # that a row stands for, 0 without times
     seen: TimeSpan
     machines: tuple[str, ...]
     files: tuple[str, ...]
@@ -197,14 +186,11 @@ class LaidOut(NamedTuple):
 
 @dataclass
 class Layout:
-    """Looks at the times of rows, in order; cells are of 2^level seconds, or rows.
-
-    Rows that the settings leave out by their times or their state need no cell.
-    """
+    """Looks at the times of rows that settings do not leave out, in order."""
 
     width: int
     settings: FitSettings
-    level: int = FINEST
+    level: int = FINEST  # cells are of 2^level seconds, or rows
     seen: TimeSpan = field(default_factory=TimeSpan)
     cells: dict[Key, set[int]] = field(default_factory=dict)
     periods: Periods = field(default_factory=Periods)
@@ -329,10 +315,9 @@ class CellBlock(NamedTuple):
 
 
 class CellBlocks:
-    """Cuts rows into blocks; those in the spans `without` are in none, and counted in `left_out`.
+    """Cuts rows into blocks, but of the spans `without`, which `left_out` counts.
 
-    Machines and files are numbered as they are laid out, and others in the order in which they
-    come.
+    Machines and files are numbered as they are laid out; others as they come.
     """
 
     def __init__(self, laid: LaidOut, without: Sequence[TimeSpan] = ()) -> None:

@@ -79,17 +79,13 @@ Peaks = Mapping[Cell, Mapping[By, float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedMachine:
-    """What came of one machine's rows: sketches with block maxima, and its state.
-
-    `lengths` is 1 at the length of a block that its rows call for, as in `BlockMaxima.lengths`;
-    `peaks` are the largest block maxima of each cell.
-    """
+    """What came of one machine's rows: sketches with block maxima, and its state."""
 
     sketches: ScoreSketches
-    lengths: tuple[int, ...]
+    lengths: tuple[int, ...]  # 1 at the one that its rows call for, as in `BlockMaxima`
     state: MonitorState
     newest: NewestRows
-    peaks: Peaks
+    peaks: Peaks  # the largest block maxima of each cell
 
 
 LEAD = 16
@@ -331,18 +327,14 @@ class JudgedHistory:
 
 @dataclass
 class SecondPass:
-    """Takes the rows of a history again, in order, but for those of folds after `last_fold`.
-
-    `only` one span of a machine, from its lead on, if the others are judged apart. `judged` are
-    spans by the number of their machine, and theirs.
-    """
+    """Takes the rows of a history again, in order, but for those of folds after `last_fold`."""
 
     judge: HeldOut
     settings: FitSettings
     last_fold: int | None = None
-    only: RowSpan | None = None
+    only: RowSpan | None = None  # one of a machine, from its lead on, if others are judged apart
     is_done: bool = False
-    judged: dict[int, dict[int, JudgedMachine]] = field(default_factory=dict)
+    judged: dict[int, dict[int, JudgedMachine]] = field(default_factory=dict)  # by machine, span
     _open: dict[tuple[int, int], SpanPass] = field(default_factory=dict)
     _at: dict[int, int] = field(default_factory=dict)
     _numbers: dict[str, int] = field(default_factory=dict)

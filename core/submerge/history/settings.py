@@ -20,32 +20,19 @@ SOON = AlarmSettings(settle_s=1.0)
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """How a history is learnt.
+    """How a history is learnt."""
 
-    rank : Directions that SPE and T2 are of; 0 chooses them by held-out likelihood.
-    rank_max, oversample : Most directions to choose from; spare ones that the model keeps beside
-        them.
-    when : Rows for which it does not hold are left out.
-    leaves_out : Spans of time that are unlike all others are left out.
-    exclude : Rows in these are neither learnt nor scored. Each has to have some.
-    faults : Known faults: their rows are not learnt either.
-    alarms : Limits are those of its rule (`after` of `of` rows).
-    judged_rows : Rows of a machine that are judged in one go (`history.second_pass`). More keeps
-        what a monitor remembers for longer, and gives workers fewer spans.
-    schema : What is learnt under it merges with what a fleet has learnt under it. By default it
-        follows from the rows: their scale, and a mean for each machine if there are several.
-    """
-
-    rank: int = 0
-    rank_max: int = 16
-    oversample: int = 5
-    when: Condition | None = None
-    leaves_out: bool = True
-    exclude: tuple[TimeSpan, ...] = ()
-    faults: tuple[TimeSpan, ...] = ()
-    alarms: AlarmSettings = field(default_factory=lambda: SOON)
+    rank: int = 0  # directions that SPE and T2 are of; 0 chooses them by held-out likelihood
+    rank_max: int = 16  # most directions to choose from
+    oversample: int = 5  # spare ones that the model keeps
+    when: Condition | None = None  # rows for which it does not hold are left out
+    leaves_out: bool = True  # spans of time that are unlike all others are left out
+    exclude: tuple[TimeSpan, ...] = ()  # neither learnt nor scored; each has to have rows
+    faults: tuple[TimeSpan, ...] = ()  # known; not learnt either
+    alarms: AlarmSettings = field(default_factory=lambda: SOON)  # limits are those of its rule
+    # By default it follows from the rows: their scale; of several machines, own means.
     schema: Schema | None = None
-    judged_rows: int = 1 << 22
+    judged_rows: int = 1 << 22  # in one go; more keep what a monitor remembers
 
     def center(self, machines: int) -> Center:
         """Return about which mean machines are measured, as a merge says it."""

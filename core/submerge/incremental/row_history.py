@@ -3,8 +3,7 @@
 1. The first `KEPT` rows are kept as they are: their model and scores are made when asked for.
 2. More rows become summaries of spans of time (`history.first_pass`): memory does not grow.
 3. Rows that come together at first are scored span by span, by the model of all other spans.
-4. Rows that come later are scored before they are learnt, by a model of at least eight ninths of
-   the rows before. Of these scores a sketch is kept.
+   Later ones are scored before they are learnt, by a model of at least 8/9 of the rows before.
 """
 
 from __future__ import annotations
@@ -89,14 +88,12 @@ class RowHistory:
         return self._made
 
     def limit(self, share: float) -> float:
-        """Return the distance that a share of rows exceed that were not learnt.
-
-        Without any score, that of the chi-squared distribution (Wilson and Hilferty 1931).
-        """
+        """Return the distance that a share of rows exceed that were not learnt."""
         dim = self.model.schema.width
         sketch = self._tally.sketch
         if sketch.n:
             return quantile(sketch, 1 - share)
+        # Without any score, that of the chi-squared distribution (Wilson and Hilferty 1931).
         ninth = 2 / (9 * dim)
         return float(dim * (1 - ninth + NormalDist().inv_cdf(1 - share) * sqrt(ninth)) ** 3)
 
@@ -161,11 +158,9 @@ class RowHistory:
         return folds_of(self._first.cells, self._channels, self._settings)
 
     def _new_scorer(self) -> RowModel | None:
-        """Return a model of all rows; None while nothing varies.
-
-        Neither rank nor what is left out is chosen: both would cost more than the learning.
-        """
+        """Return a model of all rows; None while nothing varies."""
         self._first.end()
+        # Neither rank nor what is left out is chosen: both would cost more than the learning.
         quick = replace(self._settings, rank=self._settings.rank or 1, leaves_out=False)
         try:
             folds = folds_of(self._first.cells, self._channels, quick)
@@ -201,9 +196,10 @@ QUICK = FitSettings(rank=1)
 
 
 class CurrentModel:
-    """Learns rows in the order of time, and has a model of those from `start` up to `stop`.
+    """Learns rows in order, and has a model of all, or of `window` to twice as many.
 
-    It is of all rows, or of `window` to twice as many; None before `first` rows.
+    first : Without so many rows there is none.
+    start, stop : The rows that it is of.
     """
 
     def __init__(self, width: int, *, first: int, window: int | None = None) -> None:

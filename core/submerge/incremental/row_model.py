@@ -22,15 +22,11 @@ AT_ONCE = 128
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowModel:
-    """A model of rows, and the way to score with it.
-
-    `shown` are the leading directions of scaled rows, without spare ones, and `covariance` (dim,
-    dim) is L L' + diag(Psi), by which distances are measured.
-    """
+    """A model of rows, and the way to score with it."""
 
     schema: Schema
-    shown: Subspace
-    covariance: Array
+    shown: Subspace  # leading directions of scaled rows, without spare ones
+    covariance: Array  # (dim, dim), L L' + diag(Psi), by which distances are measured
     weight: float
     scoring: ScoringModel
 
@@ -57,11 +53,9 @@ class RowModel:
         return self.schema.scaling or Scaling((0.0,) * width, (1.0,) * width)
 
     def judge(self, rows: Array) -> Iterator[tuple[Block, RowScores]]:
-        """Score rows (n, channels) in their units, some at a time; NaN is a gap.
-
-        Unlike a client's, each row has a score, of the values it has, and large readings are cut.
-        """
+        """Score rows (n, channels) in their units, some at a time; NaN is a gap."""
         for start in range(0, len(rows), AT_ONCE):
+            # Unlike a client's, each row has a score, of the values it has; large ones are cut.
             scaled = self.schema.scaled(rows[start : start + AT_ONCE])
             scaled = np.clip(scaled, -LARGEST_SCALED, LARGEST_SCALED)
             gaps = np.isnan(scaled)

@@ -1,8 +1,4 @@
-"""pack(), unpack(): named arrays as little-endian bytes behind one JSON header, and back, checked.
-
-Large payloads cost no object a number; the same content gives the same bytes. What names mean, a
-kind of job checks (`kind.JobKind`).
-"""
+"""pack(), unpack(): named arrays as little-endian bytes behind a JSON header, and back, checked."""
 
 from __future__ import annotations
 
@@ -99,12 +95,9 @@ def expect(
     single: Collection[str] = (),
     whole: Collection[str] = (),
 ) -> None:
-    """Refuse arrays that are not exactly those named, of those shapes; None is any length.
+    """Refuse (PeerError) arrays that are not those named, of those shapes; None is any length.
 
-    They are float64, but for those named in `single`, which are float32, and in `whole`, which
-    are uint64.
-
-    Raises PeerError: also if a number is so large that sums of its square could overflow.
+    single, whole : Names of arrays that are float32, and uint64; others are float64.
     """
     if set(arrays) != set(shapes):
         raise PeerError(f"expected arrays {sorted(shapes)}, got {sorted(arrays)}", kind="shape")
@@ -118,6 +111,7 @@ def expect(
             raise PeerError(
                 f"array {name}: expected {dtype} {shape}, got {got.dtype} {got.shape}", kind="shape"
             )
+        # Sums of larger numbers' squares could overflow.
         if dtype == DTYPES["f8"] and not (np.abs(got) <= LARGEST_NUMBER).all():
             raise PeerError(
                 f"array {name} must be at most {LARGEST_NUMBER:g} either way", kind="range"

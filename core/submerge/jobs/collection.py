@@ -1,10 +1,6 @@
 """ShareCollection: one turn at a parent: what its children are asked, and what they contribute.
 
-1. For each child one share is held. One that holds more clients replaces it; nothing is added up
-   before the turn closes. So a share that comes twice, late, or from a child that has restarted
-   counts once.
-2. Shares are merged in the order of the children's names.
-3. A share counts only for clients that the turn expects below that child.
+For each child one share is held, and one of more clients replaces it (docs/jobs.md, "Rules").
 """
 
 from __future__ import annotations
@@ -48,8 +44,9 @@ SHARE_OF_TIME = 0.75
 class ShareCollection:
     """What a parent collects in one turn; UsageError if what is asked is more than the job allows.
 
-    The ask names the place of all below; it is None while the job opens. Without a kind nothing is
-    merged. Children known to be clients take part for themselves alone.
+    ask : It names the place of all below; None while the job opens.
+    kind : Without it nothing is merged.
+    clients : Children known to be clients take part for themselves alone.
     """
 
     def __init__(
@@ -183,12 +180,10 @@ class ShareCollection:
         return SendJob(stamp.node, JobPieceTaken(stamp, piece.job, True, piece.parcel, have))
 
     def share(self) -> JobShare:
-        """Return what all children contribute together, as far as it is here.
-
-        A share with which nothing can be computed is left out; if it is not clear which, all are.
-        """
+        """Return what all children contribute together, as far as it is here."""
         try:
             merged = self.merged()
+        # A share with which nothing can be computed is left out; if it is not clear which, all are.
         except Exception as error:
             blamed = self.culprit(lambda _: None)
             for child in self.contributors if blamed is None else [blamed]:

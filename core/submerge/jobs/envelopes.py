@@ -1,7 +1,6 @@
 """JobAsk, JobShare: what goes down in a round, and what comes up, as bytes and back.
 
-An ask has all that its receiver needs, the job itself included: an aggregator that has lost its
-memory goes on from the next ask, and no node has to keep what a job is.
+An ask has the job, too: an aggregator that has lost its memory goes on from the next one.
 """
 
 from __future__ import annotations

@@ -32,38 +32,23 @@ MOST_ROUNDS, MOST_WIDTH = 10_000, 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One computation in rounds. It is data: each participant gets all of it.
+    """One computation in rounds. It is data: each participant gets all of it."""
 
-    id : Names it for ever; no two jobs have one id.
-    kind : A name in `kinds.KINDS`.
-    settings : Of the kind. All kinds know "seed" and "held_out" (`points.split`).
-    group, fingerprint, width : The group, its schema's fingerprint, and channels of its rows:
-        others take no part.
-    open_s, round_s, job_s : How long the root waits for participants, for a round, and for the
-        answer. Each level below has three quarters of the time of the one above.
-    exact : When a participant leaves, the job begins again without it: the answer holds nothing of
-        it. Otherwise the job goes on, and what it gave to earlier rounds stays in.
-    attempts : How often an exact job may begin, at most.
-    rounds : Rounds of an attempt, at most.
-    least : Fewer participants than this are a failure.
-    piece_bytes, payload_bytes : The largest piece of a payload, and the largest payload. A piece
-        and what is around it have to fit the smallest limit of a parent, 64 KiB in a narrow group,
-        and that of a broker.
-    """
-
-    id: str
-    kind: str
-    settings: Settings = field(default_factory=dict)
+    id: str  # no two jobs have one, ever
+    kind: str  # a name in `kinds.KINDS`
+    settings: Settings = field(default_factory=dict)  # of the kind; "seed", "held_out" of all
     group: str = ""
-    fingerprint: str = ""
-    width: int = 1
-    open_s: float = 60.0
+    fingerprint: str = ""  # of the group's schema
+    width: int = 1  # of its rows
+    open_s: float = 60.0  # to take part; of all times each level below has three quarters
     round_s: float = 60.0
     job_s: float = 3600.0
-    exact: bool = True
-    attempts: int = 8
-    rounds: int = 500
-    least: int = 1
+    exact: bool = True  # without a participant that leaves, the job begins again
+    attempts: int = 8  # of an exact job, at most
+    rounds: int = 500  # of an attempt, at most
+    least: int = 1  # fewer participants are a failure
+    # A piece and what is around it have to fit the smallest limit of a parent, 64 KiB in a narrow
+    # group, and that of a broker.
     piece_bytes: int = 48 << 10
     payload_bytes: int = 16 << 20
 

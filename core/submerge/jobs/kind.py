@@ -11,20 +11,16 @@ answers with arrays, parents merge them, and the root goes on to the next round,
 Rules for a kind:
 
 1. Equal arguments give equal bytes: random numbers come from `points.draws`, named by the job's
-   seed, the node and the row. So a repeated contribution is the same contribution.
-2. `merge` is associative and commutative, to rounding. Its parents call it with the children in
-   the order of their names, so that the result does not depend on who came first.
+   seed, the node and the row.
+2. `merge` is associative and commutative, to rounding; children come in the order of their names.
 3. Rounds may differ in form: the phase says which one it is. "open" and "end" are the machine's.
-4. Payloads have any size up to the job's `payload_bytes`: the machine cuts them into pieces.
-5. Foreign arrays are checked by `check_down` and `check_up`; the other functions trust theirs.
-6. `memory` is a participant's own, None in the first round of an attempt. It stays where it is.
-7. A row leaves its node as it is only where `points.may_share` allows it, and is counted then.
-8. Rows that leave say whose they are: an array `nodes` has `points.node_id` of each node. Parents
-   refuse those of nodes that are not below the child.
-9. A kind may remember what went down, to check what comes up by it, and for nothing else: a parent
+4. Foreign arrays are checked by `check_down` and `check_up`; the other functions trust theirs.
+5. `memory` is a participant's own, None in the first round of an attempt. It stays where it is.
+6. A row leaves its node as it is only where `points.may_share` allows it, and is counted then.
+   An array `nodes` has `points.node_id` of each: parents refuse nodes that are not below the child.
+7. A kind may remember what went down to check what comes up by it, and for nothing else: a parent
    that has restarted meanwhile checks less.
-10. A kind lists its settings and its answer (`listed`, `answers`). Commands and pages are made of
-   these lists: a kind that is new needs no code there.
+8. It lists its settings and its answer (`listed`, `answers`): commands and pages are made of these.
 """
 
 from __future__ import annotations
@@ -82,8 +78,7 @@ class JobKind(Protocol):
     def check_up(self, down: PhaseDown, up: Arrays, clients: int = MOST_MEMBERS) -> None:
         """Raise `PeerError` if no child of this version answers that, for so many clients.
 
-        Also what rows cannot have (`points.MOST_HELD`, `points.LARGEST_READING`): else one client
-        would decide what goes down to all.
+        Also for what rows cannot have: else one client would decide what goes down to all.
         """
 
 

@@ -2,8 +2,7 @@
 
 Of a radial kernel it is uniform. A polynomial one is made by a few rows that are far out: half of
 the memory is for rows by weight k(x, x), scaled by what this node has seen so far while the scale
-is open. Rows are drawn by keys -log(u) / weight, the smallest of all (`kinds.kpca.chosen`); keys of
-rows that are held follow the scale, those of rows that are gone do not.
+is open. Keys are those of `kinds.kpca.chosen`, and follow the scale while their rows are held.
 """
 
 from __future__ import annotations
@@ -61,8 +60,7 @@ TINY = 1e-300
 class LandmarkSample:
     """Rows to choose landmarks from, `most`, at least 1, in 8 `most` (`width` + 1) bytes.
 
-    An open gamma of the kernel is that of the rows seen here; `rng` draws 8 bytes for each row, or
-    16. `raw`: the fleet has still to settle how rows are scaled.
+    raw : The fleet has still to settle how rows are scaled; gamma is that of the rows seen here.
     """
 
     def __init__(

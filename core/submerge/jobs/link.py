@@ -1,8 +1,4 @@
-"""JobLink: what a child holds of one job towards its parent: the newest ask, and its own share.
-
-1. A later turn replaces an earlier one; of an earlier one nothing is taken.
-2. The share is sent until the parent, or another process of it that asks, has it.
-"""
+"""JobLink: what a child holds of one job towards its parent: the newest ask, and its own share."""
 
 from __future__ import annotations
 

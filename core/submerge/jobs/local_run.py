@@ -1,8 +1,4 @@
-"""run_here(): a job on rows at hand, in one process.
-
-The answer has the bytes of the answer over a network without failures, if the parts form the same
-tree under the same names: contributions and merges are the same calls in the same order.
-"""
+"""run_here(): a job on rows at hand, in one process: the calls of a network, in the same order."""
 
 from __future__ import annotations
 
@@ -41,9 +37,9 @@ def run_here(
 ) -> Arrays:
     """Return the answer of a job over parts, rows of one width; UsageError if there is none.
 
-    `left_after`: in how many rounds of a job that is not exact a node counts that left. So many
-    rows of a node, `share_points`, may become known to others. `began` takes each phase and round,
-    from 1.
+    left_after : In how many rounds of a job that is not exact a node counts that left.
+    share_points : So many rows of a node may become known to others.
+    began : Takes each phase and round, from 1.
     """
     if kind not in KINDS:
         raise UsageError(f"a job is one of {', '.join(KINDS)}, got {kind}")
@@ -138,10 +134,8 @@ def scaled_arrays(kind: str) -> dict[str, AnswerForm]:
 
 
 def in_channel_units(kind: str, answer: Arrays, schema: Schema) -> dict[str, Array]:
-    """Return an answer in which rows, and squares of deviations, are in the channels' units.
-
-    A cost stays: it is a sum of squares over channels of different units, and has none.
-    """
+    """Return an answer in which rows, and squares of deviations, are in the channels' units."""
+    # A cost stays: it is a sum of squares over channels of different units, and has none.
     found = dict(answer)
     for name, form in scaled_arrays(kind).items():
         if name in answer:

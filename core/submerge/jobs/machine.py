@@ -1,10 +1,4 @@
-"""The events of a job's roles, and their effects; `Start`, `Tick`, `Keep` and `Note` are nodes'.
-
-    effects = role.step(event, now)
-
-Rules for a driver, as for nodes: `Start` is the first event; effects are performed in order; at
-`wakes_at` the role wants a `Tick`; if a `Keep` fails, the role is discarded.
-"""
+"""The events of a job's roles, and their effects, for drivers as in `protocol.machine`."""
 
 from __future__ import annotations
 
@@ -120,10 +114,7 @@ class JobProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobEnded:
-    """A job is over. At the root `outcome` has everything; below, the answer or the failure.
-
-    It may be said twice of one job: the first counts.
-    """
+    """A job is over; said twice, the first counts. Below the root: the answer or the failure."""
 
     outcome: JobOutcome
 

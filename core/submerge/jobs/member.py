@@ -1,10 +1,7 @@
 """JobMember: a client in jobs: it holds bounded points, and contributes when its parent asks.
 
-1. Only its parent opens a job here; it takes part in a few at most.
-2. Its points are frozen when a job opens. A process that has not been there from the beginning
-   has no part: it says so, and its parent names it.
-3. What it contributes to a turn is made once. It is sent until the parent has it, and again to
-   another process of the parent.
+What it contributes to a turn is made once. It is sent until the parent has it, and again to another
+process of the parent.
 """
 
 from __future__ import annotations

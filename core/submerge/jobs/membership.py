@@ -1,8 +1,7 @@
 """ClusterMembership: to which cluster a row belongs, by the answer of a job.
 
-It keeps the centers, and the map from rows to the scores that they are of, in `MOST_BYTES` at most.
-The answer comes from above, so everything is checked. A row with a gap, filled or not, has no
-cluster: where it lies is not known.
+The answer comes from above, so everything is checked, in `MOST_BYTES` at most. A row with a gap,
+filled or not, has no cluster: where it lies is not known.
 """
 
 from __future__ import annotations
@@ -31,29 +30,23 @@ KINDS_WITH_CLUSTERS = ("kmeans", "cluster")
 
 
 class RowClusters(NamedTuple):
-    """The clusters of n rows (n,), from 0, `NO_CLUSTER` with a gap, and distances to their centers.
-
-    `over` is the largest share of rows held out whose limit the distance exceeds; 0 for none.
-    """
+    """Clusters of n rows (n,), from 0, `NO_CLUSTER` with a gap, and distances to centers."""
 
     numbers: npt.NDArray[np.intp]
     distances: Array
-    over: Array
+    over: Array  # the largest share of rows held out whose limit it exceeds; 0 for none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterMembership:
-    """Centers (k, width), or of scores (k, clusters - 1); rows of another schema have no cluster.
-
-    Rows held out do not exceed `limits` in such shares (m,), ascending; none if none were held out.
-    """
+    """Centers (k, width), or of scores (k, clusters - 1), for rows of one schema."""
 
     job: str
     fingerprint: str
     width: int
     centers: Array
     scores: KernelScores | None
-    levels: Array
+    levels: Array  # shares (m,) of rows held out within `limits`, ascending
     limits: Array
 
     @classmethod

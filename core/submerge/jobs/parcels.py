@@ -1,8 +1,7 @@
 """Parcels: a payload on its way in numbered pieces, until the other side has all of them.
 
-A parcel has the hash of its content for a name. The receiver answers each piece with all the
-numbers that it has; the sender sends what is missing, a few at a time, and again when no answer
-comes. So a piece that is lost, doubled or late changes nothing.
+The receiver answers each piece with all the numbers that it has; the sender sends what is missing.
+So a piece that is lost, doubled or late changes nothing.
 """
 
 from __future__ import annotations
@@ -62,8 +61,7 @@ def numbers(bits: bytes) -> set[int]:
 class OutgoingParcel:
     """A parcel on its way to one other node; each piece's stamp is child, this incarnation, turn.
 
-    If it `awaits_more`, another message answers it: until `settle`, its first piece is sent again
-    now and then, because the other side may have forgotten it.
+    awaits_more : Until `settle` its first piece is sent now and then: the other side may forget it.
     """
 
     def __init__(

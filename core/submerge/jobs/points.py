@@ -1,7 +1,4 @@
-"""Points: the rows that a participant holds for a job, frozen when it opens, and those held out.
-
-Which are held out depends on the job's seed, the node's name and the row's number alone.
-"""
+"""Points: the rows that a participant holds for a job, frozen when it opens, and those held out."""
 
 from __future__ import annotations
 
@@ -30,14 +27,11 @@ MOST_HELD = 100_000
 
 
 class JobPoints(NamedTuple):
-    """What a participant gives a job: rows (n, width), and (m, width) to measure on and not learn.
-
-    From now on `may_share` of its rows may leave the node as they are.
-    """
+    """What a participant gives a job: rows (n, width), and (m, width) to measure on only."""
 
     rows: Array
     held_out: Array
-    may_share: int = 0
+    may_share: int = 0  # rows that may leave the node as they are from now on
 
 
 class HeldRows(NamedTuple):
@@ -93,16 +87,13 @@ def held_out_of(settings: Settings) -> float:
 
 
 def split(rows: Array, settings: Settings, node: str) -> JobPoints:
-    """Return a copy of rows (n, width), in those to learn from and those held out.
-
-    Rows with a gap, or with a number too large to square and sum, are left out. A single row to
-    learn from is held out as well: sums over it alone would be that row.
-    """
+    """Return a copy of rows (n, width) without gaps, in those to learn from and those held out."""
     if rows.ndim != 2:
         raise ShapeError("rows", expected="(n, width)", got=rows.shape)
     fits = (np.abs(rows) <= LARGEST_READING).all(axis=1)  # NaN is not
     rows = np.array(rows[fits], dtype=np.float64, order="C")
     out = draws(seed_of(settings), node, "held out", len(rows)) < held_out_of(settings)
+    # Sums over a single row would be that row.
     if (~out).sum() == 1:
         out[:] = True
     return JobPoints(rows[~out], rows[out])

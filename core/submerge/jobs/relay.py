@@ -1,7 +1,4 @@
-"""JobRelay: an aggregator between: asks go down, shares are merged up, and nothing is on disk.
-
-After a restart its parent asks again, with job and participants; its children send shares again.
-"""
+"""JobRelay: an aggregator between: asks go down, shares are merged up, and nothing is on disk."""
 
 from __future__ import annotations
 

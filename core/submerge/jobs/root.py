@@ -1,13 +1,4 @@
-"""JobRoot: opens jobs, closes rounds, and ends each job with an answer or a clear failure.
-
-1. Who answers the first ask is a participant: they are frozen then.
-2. A round closes when every child has said what it has, or at its deadline. Participants that are
-   missing then are out of the job for good, and named.
-3. An exact job then begins again without them. Any other goes on: what they gave to rounds that
-   are closed stays in.
-4. A job ends within `job_s` of its opening. A root that restarts has lost what its jobs were at:
-   it ends them as failed.
-"""
+"""JobRoot: opens jobs, closes rounds, and ends each job as docs/jobs.md says under "Rules"."""
 
 from __future__ import annotations
 

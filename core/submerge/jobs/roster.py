@@ -2,8 +2,7 @@
 
     {"hall": {"pump-1": incarnation, "pump-2": incarnation}, "gate": incarnation}
 
-A client is a leaf, under its name; an aggregator is a mapping of those below it. A roster names the
-tree, too, because contributions are merged along it: the order of sums depends on it alone.
+A client is a leaf, an aggregator a mapping. The order of sums depends on this tree alone.
 """
 
 from __future__ import annotations
@@ -49,10 +48,8 @@ def pruned(roster: Roster, kept: Collection[str]) -> Roster:
 
 
 def without_repeats(roster: Roster, most: int = MOST_MEMBERS) -> Roster:
-    """Return a roster in which each client is once, at most `most` of them.
-
-    One that moved while the job opened keeps its nearest place: no child takes another's.
-    """
+    """Return a roster in which each client is once, at most `most` of them."""
+    # One that moved while the job opened keeps its nearest place: no child takes another's.
     seen: set[str] = set()
 
     def is_new(name: str) -> bool:

@@ -1,5 +1,4 @@
 """The one way to judge a row: `prepare`, then `score`, then a `Decision` (`client.alarms.detect`).
 
-Everything that judges rows calls these. Nothing here remembers or learns a row, raises an alarm, or
-reads a clock.
+Nothing here remembers or learns a row, raises an alarm, or reads a clock.
 """

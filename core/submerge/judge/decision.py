@@ -14,14 +14,11 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """Which rows of a block are alarmed, and which are not learnt: (n,) of bool.
-
-    The others' distances to the mean are learnt times `factors` (n,), if there are any.
-    """
+    """Which rows of a block are alarmed, and which are not learnt: (n,) of bool."""
 
     alarmed: Mask
     withheld: Mask
-    factors: Array | None = None
+    factors: Array | None = None  # (n,), of the others' distances to the mean as they are learnt
 
     @classmethod
     def learn(cls, n: int) -> Decision:

@@ -1,12 +1,10 @@
 """prepare(): a block of rows that can be scored and learnt, and why other rows cannot.
 
-1. Rows are scaled, and rows outside the operating state are left out.
-2. If a row has half of its channels or more, its gaps are filled, as far as that is possible. A row
-   that still has a gap is left out.
-3. A row with a number that is too large to be a reading, or to be summed as a square, is left out.
-4. In a kernel group the other rows are lifted into features; those with a feature that is too large
-   are left out.
-5. With `judges`, rows of 3 and 4 stay, since a failing sensor must raise an alarm: such numbers,
+1. Rows outside the operating state are left out. If a row has half of its channels or more, its
+   gaps are filled, as far as that is possible; a row that still has a gap is left out.
+2. So is a row with a number that is too large to be a reading, or to be summed as a square; in a
+   kernel group, with a feature that is.
+3. With `judges`, rows of 2 stay, since a failing sensor must raise an alarm: such numbers,
    infinity too, count as the largest. `Block.beyond` says which rows: none is learnt.
 """
 
@@ -71,31 +69,17 @@ Fill = Callable[[Array], Array]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Rows that arrived together.
+    """Rows that arrived together."""
 
-    why : (n,) of int8. Indices into `REASONS`, for all rows.
-    rows : (m, channels). The rows that can be scored, scaled and without gaps.
-    features : (m, dim). Features of the same rows; the rows themselves in a linear group.
-    gaps : (m, channels) of bool, or None. True where a gap was filled; None if none was.
-    time : The time that they stand for.
-    held : (m, k) of bool, or None. True where one of the k leading numbers is repeated because no
-        new one has come.
-    beyond : (m,) of bool, or None. Rows with a number that was too large, which are judged and not
-        learnt; None without one.
-    steps : (3, m or 1, channels) or None. What readings move by at the least, these and those
-        before, and how often, as known at each row (`Resolution.after`), without lags.
-    came : (m, channels) or None. The rows as they came, scaled, where one is `beyond`.
-    """
-
-    why: npt.NDArray[np.int8]
-    rows: Array
-    features: Storage
-    gaps: Mask | None
+    why: npt.NDArray[np.int8]  # (n,), indices into `REASONS`, for all rows
+    rows: Array  # (m, channels), that can be scored, scaled and without gaps
+    features: Storage  # (m, dim), of the same rows; in a linear group the rows themselves
+    gaps: Mask | None  # (m, channels), True where one was filled; None if none was
     time: RowTime = field(default_factory=RowTime)
-    held: Mask | None = None
-    beyond: Mask | None = None
-    steps: Array | None = None
-    came: Array | None = None
+    held: Mask | None = None  # (m, k), a leading number is repeated: no new one came
+    beyond: Mask | None = None  # (m,), a number was too large: judged and not learnt
+    steps: Array | None = None  # (3, m or 1, channels), `Resolution.after`, without lags
+    came: Array | None = None  # (m, channels), as they came, scaled, where one is `beyond`
 
     def __len__(self) -> int:
         """Number of rows that can be scored."""
@@ -129,16 +113,11 @@ def prepare(
     held: Mask | None = None,
     judges: bool = False,
 ) -> Block:
-    """Return rows as a block.
+    """Return rows (n, channels) in their units, with lags and NaN for gaps, as a block.
 
-    rows : (n, channels). In their units, with lags; NaN is a gap.
-    fill : Fills gaps, and is called only if a row needs it; None fills none.
-    when : The operating state; rows outside it are left out.
+    fill : Is called only if a row needs it; None fills none.
     largest : Scaled numbers have to be smaller.
     lifts : Whether to make features; False while the schema does not settle how.
-    held : (n, k) of bool, optional
-
-    Raises ShapeError if the rows have another number of channels than the schema.
     """
     scaled = schema.scaled(rows)
     plain, beyond = _all_within(scaled, largest), np.zeros(len(rows), dtype=bool)

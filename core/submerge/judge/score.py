@@ -2,19 +2,17 @@
 
 SPE, the squared prediction error (Jackson and Mudholkar, Technometrics 21, 1979), is how far a row
 lies off the subspace; T2, Hotelling's T-squared, how far out within it. In a kernel group both are
-of features, and `linear` is the SPE of the readings. `channel` is the largest error of a channel,
-predicted from all the others, over its typical error. `distance` joins them, the squared
-Mahalanobis distance with a noise for each channel (`pca.factor`): where the model has factors,
-alarms are raised by it, and SPE and T2 are for people.
+of features, and `linear` is the SPE of the readings. `distance` joins them, the squared Mahalanobis
+distance with a noise for each channel (`pca.factor`): where the model has factors, alarms are
+raised by it. `channel` is the largest error of a channel over its typical error.
 
 1. `spe`, `t2` and `linear` are those of the filled row. A filled value cannot be anomalous, so a
    row with gaps scores less: `even` are the scores scaled to those of rows without gaps. Limits are
-   compared with these, and measured on these. So are the errors of its channels: what fills a gap
-   knows them, and agrees with them.
+   compared with these, and measured on these. So are the errors of its channels.
 2. About a mean of n readings, rows vary 1 + 1/n times as much: scores are divided by that.
-3. One rule finds the channels to blame, on score lines, in alarms and in files: the share of each
-   in the squared errors of predicting it from all the others, over its typical squared error
-   (Alcala and Qin, Automatica 45, 2009; docs/decisions/0020).
+3. One rule finds the channels to blame: the share of each in the squared errors of predicting it
+   from all the others, over its typical squared error (Alcala and Qin, Automatica 45, 2009;
+   docs/decisions/0020).
 """
 
 from __future__ import annotations
@@ -44,50 +42,35 @@ from submerge.stats.statistic import By
 
 
 class Statistics(NamedTuple):
-    """What a model says of rows.
-
-    spe, t2 : (n,)
-    linear : (n,) or None, in a kernel group the SPE of the readings
-    distance : (n,) or None, the squared Mahalanobis distance; None without factors
-    errors : (n, channels), the error of predicting each channel from all the others, or its
-        deviation from the mean where nothing predicts it
-    farther : (n, channels) or None, factors to `errors` for what they are where readings have
-        coarse steps; None where all are fine
-    sure : (channels,) or None, of what errors were measured: not of a channel that never varied
-    """
+    """What a model says of rows (n,); None where it does not apply."""
 
     spe: Array
     t2: Array
-    linear: Array | None
-    distance: Array | None
-    errors: Array
-    farther: Array | None = None
-    sure: Mask | None = None
+    linear: Array | None  # in a kernel group the SPE of the readings
+    distance: Array | None  # squared, Mahalanobis; None without factors
+    errors: Array  # (n, channels), of predicting each from all others; else deviations
+    farther: Array | None = None  # (n, channels), factors to `errors` where steps are coarse
+    sure: Mask | None = None  # (channels,), of what errors were measured: it has varied
 
 
 class Remaining(NamedTuple):
-    """What is left of a row with filled gaps: factors, and the share of numbers observed.
-
-    farther : (channels,), by how much more the error of each channel varies that others present
-        predict, over that by all others; None if nothing predicts them
-    """
+    """What is left of a row with filled gaps: factors, and the share of numbers observed."""
 
     spe: float = 1.0
     t2: float = 1.0
     observed: float = 1.0
+    # (channels,): by how much more the error of each channel varies that others present predict,
+    # over that by all others; None if nothing predicts them.
     farther: Array | None = None
 
 
 class RowScorer:
     """Scores rows by one model.
 
-    parts : With all directions that are known.
+    parts, factors : With all directions that are known; for each part, or none.
     shown : Their leading directions, which SPE and T2 are of.
     channels : How many of the leading numbers of a row are channels; the others are lags.
-    factors : For each part; or none.
-
-    expected : (channels,) or None. Mean squares of errors under the model; None where nothing
-        predicts channels.
+    expected : (channels,). Mean squares of errors under the model; None where nothing predicts.
     """
 
     def __init__(
@@ -123,10 +106,7 @@ class RowScorer:
         own: OwnMean | None = None,
         steps: Array | None = None,
     ) -> Statistics:
-        """Score rows (n, width), scaled, no gaps, by features (n, dim), about an own mean.
-
-        `steps` as in `Block`; distances and errors know them.
-        """
+        """Score rows (n, width), scaled, no gaps, by features (n, dim), about an own mean."""
         kernel = len(self._scorers) > 1
         centered = rows - self.center(own)
         lifted = centered
@@ -207,10 +187,7 @@ class RowScorer:
         return fill(rows, part, self._of_readings)[0]
 
     def left(self, present: Mask) -> Remaining:
-        """Return what is left if only some numbers of a row are present.
-
-        In a kernel group 1, but of errors.
-        """
+        """Return what is left of a row with some numbers; in a kernel group 1, but of errors."""
         if self._recall is None:
             return Remaining()
         found, usual = self._recall.expected_by(present), self._recall.expected
@@ -312,10 +289,7 @@ class ScoringModel:
         return self._steps[by].above(scores)
 
     def left(self, gaps: Mask) -> tuple[Array, Array]:
-        """Return what is left of rows with gaps (n, width) filled: factors and shares (3, n).
-
-        And by how much farther errors are, (n, channels), both as in `Remaining`.
-        """
+        """Return what is left of rows with gaps (n, width), (3, n), and `farther` (n, channels)."""
         left, farther = np.ones((3, len(gaps))), np.ones((len(gaps), self.channels))
         for i in np.flatnonzero(gaps.any(axis=1)).tolist():
             pattern = gaps[i].tobytes()
@@ -337,38 +311,21 @@ not show, for hours, and what is usual of it is not what is usual of the channel
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowScores:
-    """How far each row of a block is from a model.
-
-    spe, t2 : (n,)
-    linear : (n,) or None. None in a linear group.
-    even : Comparable from row to row: scaled to the scores of rows without gaps.
-    over : The highest share whose limit each score is above, 0 for none; without limits, 0. For
-        `spe` and `t2`, and for `linear` and `distance` if they are there.
-    anomaly : (n,) or None. In a kernel group with limits, of features or readings, whichever is
-        larger: 0 for the median of recent rows, 1 at the 99 % limit.
-    errors : (n, channels). The error of predicting each channel from all the others; lags are left
-        out. Comparable from row to row, as `even`.
-    expected : (channels,) or None. Mean squares of `errors` under the model. None where nothing
-        predicts channels; `errors` are then the distances to the mean.
-    residual_scale : Typical squared errors at this node.
-    distance : (n,) or None. None without factors.
-    farther : (n, channels) or None. Factors to `errors` of what the others present predict, as they
-        are read; None without gaps, where all are read finely.
-    sure : (n or 1, channels) or None. Where enough is known to say (`UNSURE`, `Statistics.sure`).
-    """
+    """How far each row of a block is from a model: (n,); None where it does not apply."""
 
     spe: Array
     t2: Array
-    linear: Array | None
-    even: Mapping[By, Array]
-    over: Mapping[By, Array]
+    linear: Array | None  # None in a linear group
+    even: Mapping[By, Array]  # scaled to the scores of rows without gaps
+    over: Mapping[By, Array]  # the highest share whose limit each score is above, 0 for none
+    # In a kernel group with limits: 0 for the median of recent rows, 1 at the 99 % limit.
     anomaly: Array | None
-    errors: Array
-    expected: Array | None
-    residual_scale: ResidualScale | None
-    distance: Array | None = None
-    farther: Array | None = None
-    sure: Mask | None = None
+    errors: Array  # (n, channels), as in `Statistics`, comparable as `even`
+    expected: Array | None  # (channels,), mean squares of `errors`; None: nothing predicts
+    residual_scale: ResidualScale | None  # typical squared errors at this node
+    distance: Array | None = None  # None without factors
+    farther: Array | None = None  # (n, channels), factors to `errors` of others present, as read
+    sure: Mask | None = None  # (n or 1, channels), where enough is known to say
 
     @property
     def left_out(self) -> Array:
@@ -422,8 +379,7 @@ def score(
 ) -> RowScores:
     """Score the rows of a block, about the node's `own` mean and by its typical errors, if given.
 
-    `excess` is how much more rows vary about `own` than about their true mean: by default
-    `own.excess`; 1 for rows that are part of `own`.
+    excess : How much more rows vary about `own` than their true mean; 1 for rows in `own`.
     """
     scorer = model.scorer
     said = scorer.statistics(block.rows, block.features, own, block.steps)

@@ -1,8 +1,6 @@
 """gamma="auto" for rows in one place: their spread, and the gamma that follows from it.
 
-1. The spread is tr C in float64, about the mean, whatever dtype the rows have.
-2. Equal rows, and rows whose squared differences over- or underflow, are refused: otherwise
-   a stream's single first row would set gamma for ever.
+Equal rows are refused: otherwise a stream's single first row would set gamma for ever.
 """
 
 from __future__ import annotations

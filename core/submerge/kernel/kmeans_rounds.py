@@ -1,8 +1,7 @@
 """k-means in rounds: rows stay where they are, counts and sums travel, O(k d) numbers a node.
 
 The sums of all nodes move the centers exactly as one machine with all rows would (Lloyd's step).
-For the first centers, nodes cluster their own rows and the root clusters their centers. The caller
-checks input, keeps state, sends and receives, as the job `submerge.jobs.kinds.kmeans` does.
+For the first centers, nodes cluster their own rows and the root clusters their centers.
 """
 
 from __future__ import annotations
@@ -93,10 +92,8 @@ def local_summary(rows: Array, k: int, rng: UnitDraws) -> ClusterTally:
 
 
 def without_singles(summary: ClusterTally) -> ClusterTally:
-    """Return a summary in which no cluster has a single row: such a one joins its nearest other.
-
-    Its sum is that row, which a node may not want to send. Emptied clusters keep their place.
-    """
+    """Return a summary in which no cluster has a single row: such a one joins its nearest other."""
+    # Its sum is that row, which a node may not want to send. Emptied clusters keep their place.
     counts, sums = summary.counts.copy(), summary.sums.copy()
     for i in np.flatnonzero(counts == 1):
         if counts[i] != 1:
@@ -148,10 +145,7 @@ def initial_centers(
 
 
 def lloyd(tally_all: Callable[[Array], ClusterTally], centers: Array) -> Array:
-    """Return centers (k, d) after rounds of Lloyd's step, until a step saves little.
-
-    `tally_all` is of all rows: `lambda centers: sum_of(tally(rows, centers) for rows in nodes)`.
-    """
+    """Return centers (k, d) after rounds of Lloyd's step over all rows, until one saves little."""
     before = np.inf
     for _ in range(ROUNDS):
         total = tally_all(centers)

@@ -1,13 +1,7 @@
-"""NY-KPCA: kernel PCA in the span of a few landmarks, streamed and pooled.
+"""NY-KPCA: kernel PCA in the span of a few landmarks, streamed and pooled (Sterge et al., 2020).
 
 PCA of rows' coordinates on the landmarks' span (`features.Landmarks`) is exact kernel PCA within
-that span, and cannot miss less than exact kernel PCA at the same rank. Coordinates depend on
-landmarks and kernel alone, so scatters of them add up over nodes.
-
-References
-----------
-Sterge, Sriperumbudur, Rosasco & Rudi, Gain with no Pain: Efficiency of Kernel-PCA by
-Nystrom Sampling, AISTATS 2020.
+that span. Coordinates depend on landmarks and kernel alone, so scatters add up over nodes.
 """
 
 from __future__ import annotations
@@ -30,16 +24,12 @@ CHUNK = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Covariance:
-    """Mean (m,) and scatter (m, m) of rows' features in the coordinates of landmarks; see `pooled`.
-
-    `outside` is their summed squared distances from the landmarks' span, about zero: landmarks do
-    not show the mean of the part outside.
-    """
+    """Mean (m,) and scatter (m, m) of rows' features in landmarks' coordinates; see `pooled`."""
 
     count: int
     mean: Array
     scatter: Array
-    outside: float
+    outside: float  # summed squared distances from the landmarks' span, about zero
 
     @classmethod
     def of(cls, X: Array, landmarks: Landmarks) -> Covariance:
@@ -116,11 +106,9 @@ class NystromPCA:
 
     @property
     def energy(self) -> float:
-        """The features' summed squared distances from their mean's projection, or from zero.
-
-        If centered, it is at least their total about their mean, and exceeds it by n times the
-        squared distance of the mean from the span: by at most `covariance.outside`.
-        """
+        """The features' summed squared distances from their mean's projection, or from zero."""
+        # It exceeds their total about their mean by n times the squared distance of the mean from
+        # the span, if centered: by at most `covariance.outside`.
         about = self.covariance.about(center=self.center)
         return float(np.trace(about)) + self.covariance.outside
 
@@ -193,11 +181,7 @@ PILOTS = 2
 def choose(
     how: str, X: Any, m: int, kernel: Kernel, *, rank: int, rng: np.random.Generator
 ) -> Rows:
-    """Return the numbers (m,) of the rows of X (n, channels), n at least m, to take.
-
-    Only leverage uses `rank`, the directions that landmarks are for; uniform choice needs no
-    settled gamma. UsageError if `how` is none of these, or a kernel value overflows.
-    """
+    """Return the numbers (m,) of the rows of X (n, channels), n at least m, to take."""
     X = sparse.checked(X)
     if how == "leverage":
         return by_leverage(X, m, kernel, rank=rank, rng=rng)
@@ -226,12 +210,9 @@ def by_residual(X: Any, m: int, kernel: Kernel, *, rng: np.random.Generator) -> 
 
 
 def leverage(X: Any, m: int, kernel: Kernel, *, rank: int, rng: np.random.Generator) -> Array:
-    """Return each row's approximate ridge leverage (n,), for m landmarks and a rank.
-
-    It is large for a row that few others resemble, if its kind is part of the `rank` leading
-    directions: the ridge is the eigenvalue sum beyond those, over `rank`. It is estimated from
-    `PILOTS` times m of the rows X (n, channels), and exact where those are all.
-    """
+    """Return each row's approximate ridge leverage (n,), for m landmarks and a rank."""
+    # It is large for a row that few others resemble, if its kind is part of the leading directions:
+    # the ridge is the eigenvalue sum beyond those, over `rank`. Exact where pilots are all rows.
     n, s = X.shape[0], min(PILOTS * m, X.shape[0])
     pilots = Pilots.of(X[rng.choice(n, s, replace=False)], kernel, share=n / s)
     return pilots.leverage(X, ridge=pilots.ridge(rank))
@@ -264,11 +245,9 @@ class Pilots:
         return self.share * missed / rank or 1.0
 
     def leverage(self, X: Any, *, ridge: float) -> Array:
-        """Return the estimated ridge leverage of rows X (n, channels), dense or sparse: (n,).
-
-        (k(x,x) - k(x,S) (k(S,S) + ridge / share)^-1 k(S,x)) / ridge: with all rows as the sample
-        exactly the diagonal of K (K + ridge I)^-1; with fewer never less, where share is 1.
-        """
+        """Return the estimated ridge leverage of rows X (n, channels), dense or sparse: (n,)."""
+        # (k(x,x) - k(x,S) (k(S,S) + ridge / share)^-1 k(S,x)) / ridge: with all rows as the sample
+        # exactly the diagonal of K (K + ridge I)^-1; with fewer never less, where share is 1.
         # Cholesky could fail: rounding may leave a kernel matrix more negative than a small ridge.
         whitened = self.vectors / np.sqrt(self.eigenvalues + ridge / self.share)
         found = []

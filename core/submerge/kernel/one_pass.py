@@ -2,14 +2,9 @@
 
 n rows take O(n (r + l)) numbers for rank r and l spare columns. The rank is cut at the end:
 earlier, as in Nystrom with rank r inside its landmarks, it costs accuracy. For a positive
-semi-definite K:
-
-1. The approximation never overstates: 0 <= K_hat <= K as matrices, to rounding.
-2. The extension to new rows gives the same scores for the matrix's own rows: `scores` equals
-   `K @ coefficients`.
-3. `error_bound` is proven and needs no second pass.
-
-It does not scale, center or cluster, and it needs all pairs: run it where the rows are.
+semi-definite K the approximation never overstates: 0 <= K_hat <= K as matrices, to rounding; and
+`error_bound` is proven and needs no second pass. It does not scale, center or cluster, and it needs
+all pairs: run it where the rows are.
 """
 
 from __future__ import annotations
@@ -38,24 +33,18 @@ SQUARABLE = 1e-200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LowRankKernel:
-    """A kernel matrix as `scores @ scores.T`, and its exact Frobenius norm.
+    """A kernel matrix as `scores @ scores.T`, and its exact Frobenius norm."""
 
-    Columns of scores (n, r) are zero where K has fewer directions. A new row x has scores
-    `kernel(x, X) @ coefficients`. Eigenvalues (r,) descend, and none is above K's own.
-    """
-
-    scores: Array
-    coefficients: Array
-    eigenvalues: Array
+    scores: Array  # (n, r), zero where K has fewer directions
+    coefficients: Array  # a new row x has scores `kernel(x, X) @ coefficients`
+    eigenvalues: Array  # (r,), descending, none above K's own
     norm: float
 
     @property
     def error_bound(self) -> float:
-        """Bound on |K - K_hat| / |K| in Frobenius norm, close for a good sketch.
-
-        With K_hat <= K each eigenvector v of K_hat has v'Kv >= lambda, so
-        |K - K_hat|^2 = |K|^2 - 2 sum lambda v'Kv + sum lambda^2 <= |K|^2 - sum lambda^2.
-        """
+        """Bound on |K - K_hat| / |K| in Frobenius norm, close for a good sketch."""
+        # With K_hat <= K each eigenvector v of K_hat has v'Kv >= lambda, so |K - K_hat|^2 = |K|^2 -
+        # 2 sum lambda v'Kv + sum lambda^2 <= |K|^2 - sum lambda^2.
         if self.norm == 0:
             return 0.0
         shares = self.eigenvalues / self.norm
@@ -63,11 +52,9 @@ class LowRankKernel:
 
 
 def columns_of(kernel: Kernel, X: Any, *, block_size: int) -> Iterator[Array]:
-    """Yield the kernel matrix of rows X (n, d), dense or CSR, `block_size` columns at a time.
-
-    Transposed, (b, n), since K is symmetric, for products that read memory in order.
-    """
+    """Yield the kernel matrix of rows X (n, d), dense or CSR, `block_size` columns at a time."""
     X = sparse.checked(X)
+    # Transposed, (b, n), since K is symmetric, for products that read memory in order.
     for start in range(0, X.shape[0], whole("block_size", block_size, least=1)):
         # The check below refuses overflow.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -81,27 +68,19 @@ def columns_of(kernel: Kernel, X: Any, *, block_size: int) -> Iterator[Array]:
 
 
 def one_pass(columns: Iterable[Array], sketch: Array, *, rank: int) -> LowRankKernel:
-    """Approximate a kernel matrix by one of low rank, in one pass over its columns.
+    """Approximate a kernel matrix by one of low rank, in one pass over its columns, O(n^2 c).
 
-    `columns` are all of K's, in order, as rows (`columns_of`); `sketch` is Omega (n, c) of
-    `sketch_matrix`, with c >= rank, some ten of them spare. UsageError if they do not fit.
+    columns : All of K's, in order, as rows (`columns_of`).
+    sketch : Omega (n, c) of `sketch_matrix`, with c >= rank, some ten of them spare.
 
-    The paper has Q = orth(W) for W = K Omega, and B from B (Q' Omega) = Q' W. With all c
-    columns kept in Q that is Q B Q' = W (Omega' W)^+ W', which is computed here from the
-    eigenvectors of the small symmetric Omega' W. It is then symmetric and has no negative
-    eigenvalue in spite of rounding, needs no QR, and gives the extension to new rows.
-
-    O(n^2 c) time beside the kernel's own, O(n c + n b) memory.
-
-    References
-    ----------
-    Pourkamali-Anaraki & Becker, A Randomized Approach to Efficient Kernel Clustering,
-    arXiv:1608.07597, Algorithm 1; Tropp, Yurtsever, Udell & Cevher, Fixed-Rank Approximation
-    of a Positive-Semidefinite Matrix from Streaming Data, NIPS 2017.
+    Pourkamali-Anaraki & Becker, arXiv:1608.07597, Algorithm 1; Tropp et al., NIPS 2017.
     """
     c = sketch.shape[1]
     if whole("rank", rank, least=1) > c:
         raise UsageError(f"rank must be at most the {c} columns of the sketch, got {rank}")
+    # The paper has Q = orth(W) for W = K Omega, and B from B (Q' Omega) = Q' W. With all c columns
+    # kept in Q that is Q B Q' = W (Omega' W)^+ W', computed from the eigenvectors of the small
+    # symmetric Omega' W: symmetric, no negative eigenvalue in spite of rounding, and no QR.
     W, norm = _product(columns, sketch)
     core = sketch.T @ W
     whitened = Solid.of((core + core.T) / 2).roots
@@ -134,15 +113,11 @@ def _product(columns: Iterable[Array], sketch: Array) -> tuple[Array, float]:
 
 
 def sketch_matrix(n: int, columns: int, *, seed: int) -> Array:
-    """Return Omega (n, columns), a subsampled randomized Hadamard transform (SRHT).
-
-    Random signs times random columns of a Hadamard matrix of a power of two, of which K occupies
-    random rows. With as many columns as rows it is the identity, and the approximation is K itself.
-    The paper transforms each column of K in n log n; a product with a thin matrix is faster for a
-    dozen.
-    """
+    """Return Omega (n, columns), a subsampled randomized Hadamard transform (SRHT)."""
     whole("columns", columns, least=1)
     seed = whole("seed", seed, least=0, most=MOST_SEED)
+    # The identity makes the approximation K itself. The paper transforms each column of K in n log
+    # n; a product with a thin matrix is faster for a dozen.
     if columns >= whole("n", n, least=1):
         return np.eye(n)
     size = 1 << (n - 1).bit_length()

@@ -2,15 +2,8 @@
 
 If a kernel separates k clusters, they are k clouds on the k - 1 leading directions of the features'
 covariance about their mean (Balcan, Liang, Song, Woodruff & Xie, KDD 2016). That is a `Subspace`:
-nodes learn it, parents merge it, and no row travels. The gamma that separates the clusters is not
-known beforehand, so a few are tried side by side, and the one with the widest eigengap is taken.
-
-    nodes send a linear summary; the root's spread gives gamma     `maps_around`
-    nodes send a summary for each gamma; the root picks one        `summary_of`, `eigengap`
-    nodes score their own rows and send counts and sums            `scores`, `kmeans_rounds`
-
-It does not compute normal cuts, because random features may give a row a negative degree. So
-it cannot separate clusters that touch, or that only a long path keeps apart (two moons).
+nodes learn it, parents merge it. docs/jobs.md says how gamma is found, and what is not separated:
+random features may give a row a negative degree, so there are no normal cuts.
 """
 
 from __future__ import annotations
@@ -58,10 +51,8 @@ def summary_of(X: Any, schema: Schema, *, n_clusters: int) -> Subspace:
 
 
 def eigengap(summary: Subspace, *, n_clusters: int) -> float:
-    """Return the variance along the last direction used, less the next one's; 0 if not held.
-
-    Gaps of different gammas compare: kernels that are 1 at distance 0 have the same trace.
-    """
+    """Return the variance along the last direction used, less the next one's; 0 if not held."""
+    # Gaps of different gammas compare: kernels that are 1 at distance 0 have the same trace.
     variance = np.append(summary.explained_variance, [0.0, 0.0])
     last = min(directions(n_clusters), summary.rank + 1)
     return float(variance[last - 1] - variance[last])

@@ -1,13 +1,8 @@
-"""Blend: how one block of rows joins the past.
+"""Blend: how one block of rows joins the past; centering costs no column (docs/decisions/0001).
 
 With forgetting factor f, row j of n weighs f^(n-1-j) and the block fades the past by f^n, so the
 result does not depend on how the stream was cut into blocks. With rows c_j from the running mean,
-their weighted mean `drift`, their mass W and the past's faded weight w,
-
-    sum_j w_j (c_j - pull drift)(c_j - pull drift)'  with  (1 - pull)^2 = w / (w + W)
-
-is the block's scatter about its own mean plus w W / (w + W) drift drift', for the two means'
-distance: centering costs no column of its own. The block adds to the energy of channel l
+their weighted mean `drift` and their mass W, the block adds to the energy of channel l
 
     sum_j w_j c_jl^2 - pull (2 - pull) W drift_l^2
 """
@@ -42,18 +37,14 @@ class Ages(NamedTuple):
 
 
 class Blend(NamedTuple):
-    """Weights of a block and of the past before it.
+    """Weights of a block and of the past before it."""
 
-    `past` multiplies the past's weight, energy and squared sigma, and `weight` is w, faded; `pull`
-    is 0 without centering; the running mean moves toward the drift by `follow`, W / (w + W).
-    """
-
-    past: float
+    past: float  # multiplies the past's weight, energy and squared sigma
     ages: Ages
     mass: float
-    pull: float
-    follow: float
-    weight: float
+    pull: float  # 0 without centering
+    follow: float  # W / (w + W), by which the running mean moves toward the drift
+    weight: float  # w, faded
 
     @classmethod
     def of(cls, n: int, weight: float, *, forgetting_factor: float, center: bool) -> Blend:

@@ -1,17 +1,8 @@
-"""Memory contracts of the engine, and the choice between its two memories.
-
-With b rows learnt at once and k directions kept, in bytes of all that NumPy allocates,
-temporaries included:
-
-    exact path      8 (4 dim^2 + 2 b dim) + 64 kB
-    low-rank path   8 dim (3k + b + 4) + 48 (k + b + 1)^2 + 64 kB
+"""Memory contracts of the engine, and the choice between its two memories (docs/mathematics.md).
 
 On the exact path, a block with gaps takes 8 (7 b dim + 32 dim^2) + 512 kB more, while it is filled.
 Its b is cut to what the budget has room for, but not below that of the low-rank path, nor below
 4 dim or 400: above 80 columns an engine whose rows have gaps may take more than its budget.
-
-The exact path is taken where its contract is within the budget, or no larger than the other's.
-LAPACK's work space, up to 3 dim^2 numbers while the exact path is read, is not in the contract.
 """
 
 from __future__ import annotations
@@ -50,10 +41,8 @@ def low_rank_bytes(dim: int, kept: int, rows: int) -> int:
 
 
 def is_exact(dim: int, kept: int, rows: int, memory: int, *, adaptive: bool) -> bool:
-    """Return whether the exact path is within the budget, or within the other's contract.
-
-    With an adaptive rule its eigenproblem, one a block, must not exceed the other's size, k + b.
-    """
+    """Return whether the exact path is within the budget, or within the other's contract."""
+    # Its eigenproblem, one a block, must not exceed the other's size.
     if adaptive:
         return dim <= kept + rows
     return exact_bytes(dim, rows) <= max(memory, low_rank_bytes(dim, kept, rows))

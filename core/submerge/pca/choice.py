@@ -41,8 +41,8 @@ def best_rank(
 ) -> int | None:
     """Return the rank whose models describe best what they were not learnt from, by 3 n merges.
 
-    None with fewer than 4 folds that have readings and energies, or where nothing varies. Merges
-    keep `spare` directions beyond `most`; with center="own" each fold is about its own mean.
+    spare : Directions that merges keep beyond `most`.
+    center : With "own" each fold is about its own mean.
     """
     folds = [fold for fold in folds if fold.weight > 0 and fold.channel_energies is not None]
     kept = most + spare
@@ -63,11 +63,9 @@ def best_rank(
 
 
 def _summed(curves: Array) -> Array:
-    """Return what folds (folds, ranks) gain by each rank over the first, added up.
-
-    A fold's likelihood has no lower bound, and one that nothing explains would choose alone: so
-    none counts for more than `MOST_GAIN` times what a typical one gains or loses.
-    """
+    """Return what folds (folds, ranks) gain by each rank over the first, added up."""
+    # A fold's likelihood has no lower bound, and one that nothing explains would choose alone: so
+    # none counts for more than `MOST_GAIN` times what a typical one gains or loses.
     gains = curves - curves[:, :1]
     most = MOST_GAIN * np.median(np.abs(gains), axis=0)
     return np.asarray(np.clip(gains, -most, most).sum(axis=0))

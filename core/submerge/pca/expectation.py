@@ -1,25 +1,11 @@
 """Rows with gaps: what they add to a scatter is what they hold on average, given all rows.
 
-A scatter of rows whose gaps were filled is wrong in one of two ways: filled once, by what few rows
-say, a residual is learnt as if it had been measured; filled without its variance, the scatter is
-too small. The fixed point of expectation and maximisation over all rows is the covariance of
-maximum likelihood. Sums are enough for it, as long as they are kept apart by what rows lack:
+The fixed point of expectation and maximisation over all rows is the covariance of maximum
+likelihood (Dempster, Laird and Rubin, 1977; Little and Rubin, Statistical Analysis with Missing
+Data, chapters 7 and 11). How sums are kept apart by what rows lack, and why: docs/decisions/0063.
 
-1. Rows that lack the same channels are one sum (`Sums`): an outage, a sensor that came late, a
-   machine without a sensor are one each. Sums are exact, merge, and are filled again whenever they
-   are read, by all that is known then (`estimate`).
-2. Rows whose gaps few others have are filled at once, together, with the conditional covariance
-   beside their products. What fills them is the covariance of everything so far, never of a span.
-3. A channel with few values is taken as nearly independent: with fewer than 2 dim of them a
-   regression would explain it by chance. A channel that never came follows from the fleet's model,
-   if there is one.
-4. The result is positive semi-definite, and its diagonal is the channels' energies. The
-   certificates of `Subspace` are about complete rows: with gaps, "exact" becomes "expected".
-
-References
-----------
-Dempster, Laird and Rubin, Maximum likelihood from incomplete data, 1977; Little and Rubin,
-Statistical Analysis with Missing Data, chapters 7 and 11.
+The result is positive semi-definite, and its diagonal is the channels' energies. The certificates
+of `Subspace` are about complete rows: with gaps, "exact" becomes "expected".
 """
 
 from __future__ import annotations
@@ -217,11 +203,7 @@ def known_by(model: Subspace) -> Estimate:
 
 
 def rounds_to_look(group: GappedRows) -> int:
-    """Return how many rounds a look gets.
-
-    Where few are to be had and rows without gaps outweigh all others, it is none: filled once by
-    these is closer to the end of all rounds than three rounds from each channel's own are.
-    """
+    """Return how many rounds a look gets."""
     (sums, rare, *_), rounds = group, rounds_for(group, LOOK)
     none = sums.get(complete_rows(rare.values.shape[1]))
     rest = sum(part.weight for part in sums.values()) + float(rare.weights.sum())
@@ -229,6 +211,8 @@ def rounds_to_look(group: GappedRows) -> int:
         return rounds
     far = FAR * none.scatter.diagonal() / none.weight
     away = np.where(rare.mask, 0.0, rare.values - none.mean) ** 2
+    # Filled once by rows without gaps, where these outweigh all others, is closer to the end of all
+    # rounds than three rounds from each channel's own are.
     return 0 if (away <= far).all() else rounds
 
 
@@ -259,11 +243,9 @@ def estimate(
 ) -> tuple[list[Estimate], list[WholeScatter]]:
     """Return what is known of the rows of each group, and the scatter of all of them.
 
-    Groups have means of their own and one covariance; `prior` is for channels that never came. A
-    round costs O(dim^3) for each sum, and O(n dim^2 + sum m_i^3) for n rare rows, m_i gaps in row
-    i. Sums begin at what rows without gaps say, where these are more than 2 dim. Rare rows begin at
-    each channel's own mean and variance: where readings reach a range that was never seen, what was
-    learnt before is wrong by any factor. With no rounds all gaps are filled once, by `_start`.
+    groups : They have means of their own and one covariance.
+    prior : For channels that never came.
+    rounds : O(dim^3) for each sum, and O(n dim^2 + sum m_i^3) for n rare rows, m_i gaps in row i.
     """
     seen = _Seen.of(groups)
     known, dim, came = _start(groups, seen), len(seen.weights), seen.weights > 0
@@ -271,6 +253,9 @@ def estimate(
     spread = np.where(own.weights > 0, own.variances, known[0].covariance.diagonal())
     whole = []
     for group, each, mean in zip(groups, known, own.means, strict=True):
+        # Sums begin at what rows without gaps say, rare rows at each channel's own mean and
+        # variance: where readings reach a range that was never seen, what was learnt before is
+        # wrong by any factor.
         first = Estimate(np.where(own.weights > 0, mean, each.mean), np.diag(spread), came)
         ready = group.without_rare(first) if rounds else group
         whole.append(ready.filled(each))
@@ -434,10 +419,8 @@ def _unit(C: Array) -> Array:
 
 
 def _expected(rows: Array, mask: Mask, weights: Array, C: Array) -> tuple[Array, Array]:
-    """Return rows (n, dim) about their mean with gaps filled, and sum_i w_i V_i.
-
-    With K = C^-1, V = K_mm^-1 and the conditional mean is mean_m - V K_mo (x_o - mean_o).
-    """
+    """Return rows (n, dim) about their mean with gaps filled, and sum_i w_i V_i."""
+    # With K = C^-1, V = K_mm^-1 and the conditional mean is mean_m - V K_mo (x_o - mean_o).
     dim, unit = len(C), _unit(C)
     K = np.linalg.inv(C / np.outer(unit, unit) + LEAST_NOISE * np.eye(dim))
     rows = np.where(mask, 0.0, rows / unit)

@@ -1,18 +1,10 @@
 """Factors: a variance of its own for each channel, beside the directions that channels share.
 
-The factor-analysis model of normal rows (Lawley and Maxwell 1971, chapter 4; Harman 1976,
-chapter 8) has loadings L (dim, k) and covariance L L' + diag(Psi):
+x = mean + L z + noise, the factor-analysis model of normal rows (Lawley and Maxwell 1971, chapter
+4; Harman 1976, chapter 8); how L and Psi follow from a summary: docs/mathematics.md, "Factors".
 
-    x = mean + L z + noise,    z ~ N(0, I),    noise ~ N(0, diag(Psi))
-
-1. Where only directions are held, L = U S / sqrt(weight) of all of them, and Psi is what they leave
-   of the exact energy of each channel: Psi_j = (energy_j - sum_i sigma_i^2 u_ij^2) / weight.
-2. Where the whole scatter is held, L is fitted to it (`fitted`), with more columns than a summary
-   has directions.
-3. No channel's noise is less than `LEAST` of its variance. A fit may leave a channel next to none
-   (a Heywood case); how small it truly is cannot be known from finite rows.
-
-Both go with a change of a channel's unit, and so does a distance (by rule 1, as directions do).
+No channel's noise is less than `LEAST` of its variance. A fit may leave a channel next to none
+(a Heywood case); how small it truly is cannot be known from finite rows.
 """
 
 from __future__ import annotations
@@ -45,15 +37,10 @@ LEAST_NOISE = 1e-10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factors:
-    """The noise of each channel, and the loadings of the common factors.
+    """The noise of each channel, and the loadings of the common factors."""
 
-    noise : (dim,). Variances Psi, all positive.
-    loadings : (dim, k). L; None stands for U S / sqrt(weight), of all directions of the summary
-        that it goes with.
-    """
-
-    noise: Array
-    loadings: Array | None = None
+    noise: Array  # (dim,), variances Psi, all positive
+    loadings: Array | None = None  # L (dim, k); None: U S / sqrt(weight) of its summary
 
     def loadings_of(self, subspace: Subspace) -> Array:
         """Return L (dim, k), which may be that of the subspace that it goes with."""
@@ -84,21 +71,17 @@ def factors_of(piece: Subspace | WholeScatter, directions: Subspace) -> Factors 
 
 
 def columns_apart(dim: int, k: int) -> int:
-    """Return how many columns of loadings a model may have beside its k directions.
-
-    Half of dim are enough for a distance, and a link has room for no more (`size_of_report`).
-    """
+    """Return how many columns of loadings a model may have beside its k directions."""
+    # Half of dim are enough for a distance, and a link has room for no more (`size_of_report`).
     report = max(4 * dim * k, 2 * dim * (dim + 1)) + ROOM
     return max(0, min(dim // 2, report // (4 * dim) - k))
 
 
 def fitted(covariance: Array, columns: int) -> Factors:
-    """Return the factors of a covariance (dim, dim), fitted to it by maximum likelihood.
-
-    In units of the noise, L follows from the leading eigenpairs t, V of Psi^-1/2 C Psi^-1/2: L =
-    Psi^1/2 V (t - 1)^1/2. Psi is then what L leaves of the variances, and both are repeated, from
-    half of 1 / (C^-1)_jj on (Joreskog, Psychometrika 32, 1967). O(dim^3) a round.
-    """
+    """Return the factors of a covariance (dim, dim), fitted to it by maximum likelihood."""
+    # In units of the noise, L follows from the leading eigenpairs t, V of Psi^-1/2 C Psi^-1/2: L =
+    # Psi^1/2 V (t - 1)^1/2. Psi is then what L leaves of the variances, and both are repeated, from
+    # half of 1 / (C^-1)_jj on (Joreskog, Psychometrika 32, 1967).
     variance = np.maximum(np.diag(covariance), 0.0)
     least = floored(np.zeros(len(variance)), variance)
     roots = np.sqrt(least)
@@ -151,9 +134,9 @@ def _scaled(subspace: Subspace) -> Array:
 class Precision:
     """The inverse of L L' + diag(Psi), O(dim k^2) to make.
 
-    `loadings` M (dim, k) are in units of the noise, `roots` (dim,) its standard deviations, and
-    `back` (k, dim) is (I + M'M)^-1 M', which gives z of y. `noise` (dim,) is Psi, and
-    `flat` (dim,) are channels that never varied.
+    loadings, roots : M (dim, k) in units of the noise; its standard deviations (dim,).
+    back : (k, dim), (I + M'M)^-1 M', which gives z of y.
+    flat : (dim,), channels that never varied.
     """
 
     def __init__(self, loadings: Array, noise: Array) -> None:

@@ -1,8 +1,6 @@
 """LowRank: k directions and a block, in O(dim (k + b)) memory (SPCA, Algorithm 3).
 
-The paper's Algorithm 3 projects the block once and takes a QR of the residual. On rank-deficient
-data, a sensor that starts late, or large means in float32, that loses orthogonality altogether
-(||U'U - I|| reaches 1). The kernel in `_linalg` does not, and is faster.
+As printed it loses orthogonality on rank-deficient rows (docs/mathematics.md, "A block").
 """
 
 from __future__ import annotations

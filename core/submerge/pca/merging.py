@@ -1,10 +1,4 @@
-"""merge(): several subspaces into one; merge_whole(): into all of their scatter.
-
-Whatever the shape of the tree, `weight`, `mean`, `energy` and `channel_energies` of the
-result are those of the pooled data, and its sigma never overstates. Forgetting is its own
-verb (`Subspace.faded`); merging never discards more than `rank` asks for, and
-`merge_whole` discards nothing.
-"""
+"""merge(): several subspaces into one; merge_whole(): into all of their scatter."""
 
 from __future__ import annotations
 
@@ -101,15 +95,8 @@ def merge(*parts: Subspace, rank: int, center: Center = "fleet") -> Subspace:
 def merge_whole(*parts: Subspace | WholeScatter, center: Center = "fleet") -> WholeScatter:
     """Summarise the union of the parts' data by its scatter, of which nothing is discarded.
 
-    A part that is a `Subspace` counts with the directions that it has; its `spectral_bound` is
-    added as in `merge`.
-
-    Parameters and errors are as in `merge`. A single part that is a scatter already is returned as
-    it is.
-
-    As `scatter_sum`: O(dim^2) for a part that is a scatter, and O(dim^2 k) for a subspace.
-    Rounding is EPS times the largest eigenvalue: directions whose sigma is below 1e-8 of the
-    largest are lost in it, which the bounds do not count, as in `SAPCA`'s exact memory.
+    As `merge`. A part that is a `Subspace` counts with the directions that it has. Rounding loses
+    directions whose sigma is below 1e-8 of the largest, which the bounds do not count.
     """
     _check(parts, center)
     heavy = [part for part in parts if part.weight > 0] or parts[:1]
@@ -130,13 +117,11 @@ def _stack(parts: Sequence[Subspace], between: Array) -> Array:
 
 
 def _by_columns(stack: Array, k: int) -> Directions:
-    """Find the leading `k` directions of a stack with more rows than columns: as `leading`.
-
-    On this side eigenvectors are the directions, and orthonormal whatever the squares lose; only
-    sigma needs what the stack has of it.
-    """
+    """Find the leading `k` directions of a stack with more rows than columns: as `leading`."""
     m, dim = stack.shape
     kept = min(k, dim)
+    # On this side eigenvectors are the directions, and orthonormal whatever the squares lose; only
+    # sigma needs what the stack has of it.
     lam, vectors = np.linalg.eigh(stack.T @ stack)
     lam, rows = lam[::-1], vectors.T[::-1]
     if lam[kept - 1] > GUARD**2 * lam[0]:

@@ -1,7 +1,6 @@
 """fill() estimates missing values; shrunk() says how much lower rows with gaps score.
 
 A gap is never taken for zero: learning zeros teaches the model a direction that does not exist.
-A filled value is never anomalous, so such a row scores less. The caller counts what was filled.
 """
 
 from __future__ import annotations
@@ -127,13 +126,9 @@ def shrunk(
 
 
 def without_gaps(distance: Array, observed: Array, dim: int) -> Array:
-    """Return the distances (n,) of rows with gaps as they compare with those of rows without.
-
-    `distance` is of filled rows, x_o' Sigma_oo^-1 x_o of their observed channels, and `observed`
-    their share, above 0. A distance of m channels has mean m and deviation sqrt(2 m): it is given
-    mean and deviation of one of all. Rows of three plants with random gaps then pass what 0.1 % of
-    whole rows pass no more often (decision 33).
-    """
+    """Return the distances (n,) of filled rows as they compare with those of rows without gaps."""
+    # A distance of m observed channels has mean m and deviation sqrt(2 m): it is given mean and
+    # deviation of one of all. Random gaps then raise no more alarms (docs/decisions/0033).
     return dim + (distance - observed * dim) / np.sqrt(observed)
 
 

@@ -1,10 +1,9 @@
-"""OwnScatter: how the rows of one node vary, with the fleet's as a prior.
+"""OwnScatter: how the rows of one node vary, with the fleet's as a prior (docs/decisions/0067).
 
     A = (1 - w) C + w F + PHI diag(F),    w = kappa / (kappa + n)
 
 is what a node of n rows scores by, C its own covariance and F the fleet's: a conjugate prior, with
-the kappa that makes the rows that come next most likely (Gelman and others, Bayesian Data Analysis,
-3rd edition, section 3.6).
+the kappa that makes the rows that come next most likely (Gelman and others 2013, section 3.6).
 """
 
 from __future__ import annotations
@@ -39,17 +38,13 @@ FADES = 0.9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnScatter:
-    """How the rows of one node vary about its own mean.
+    """How the rows of one node vary about its own mean."""
 
-    sums, weight : Products of deviations (dim, dim), of how many rows.
-    recent, rows : The same of rows that it does not score by yet.
-    evidence : Log likelihoods of rows by each kappa, (kappas,), those of long ago faded.
-    """
-
-    sums: Array
+    sums: Array  # products of deviations (dim, dim)
     weight: float
-    recent: Array
+    recent: Array  # of rows that it does not score by yet
     rows: float = 0.0
+    # Log likelihoods of rows by each kappa, those of long ago faded.
     evidence: tuple[float, ...] = (0.0,) * len(KAPPAS)
 
     @classmethod

@@ -1,8 +1,7 @@
 """Rank rules choose how many directions to show: fixed, the paper's rule, or by energy.
 
-A rule is a frozen value without memory. `SAPCA` calls it once a block with the
-singular values that it keeps, spare directions included. `RankChoice` applies the limits
-and the hold-off; `SAPCA` never shows a direction that holds nothing.
+A rule is a frozen value without memory. `SAPCA` calls it once a block with the singular values that
+it keeps, spare directions included. `RankChoice` applies the limits and the hold-off.
 """
 
 from __future__ import annotations
@@ -183,16 +182,11 @@ def within(rule: RankRule, most: int) -> RankRule:
 
 @dataclass(slots=True)
 class RankChoice:
-    """What a rule has chosen for one engine.
-
-    rule : RankRule
-    rank : the rule's choice
-    held : blocks until the rule is called again
-    """
+    """What a rule has chosen for one engine."""
 
     rule: RankRule
     rank: int
-    held: int = 0
+    held: int = 0  # blocks until the rule is called again
 
     def limited(self, wanted: int, dim: int) -> int:
         """Return the rank nearest to `wanted` within the rule's limits and `dim`."""

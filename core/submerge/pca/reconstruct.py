@@ -3,12 +3,11 @@
 The model of normal rows (`factor`, or one noise for all) has an inverse covariance P. The error of
 predicting channel j from all the others is (P x)_j / P_jj: a *virtual sensor*. Its square, times
 P_jj, is by how much x'P x falls if channel j may be replaced: its *reconstruction-based
-contribution*. The residual's largest share may be at a channel that a fault merely spreads to. This
-contribution is certain to be largest at one large fault.
+contribution*, which is certain to be largest at one large fault, as a residual's is not.
 
 1. Rows are centered: the caller has subtracted the mean, a node's own where there is one.
-2. Where rows hold their own past (lags), a channel is all its copies. They are left out, scored
-   and named together, because a channel's own past would give it away.
+2. Where rows hold their own past (lags), a channel is all its copies, for its past would give it
+   away.
 """
 
 from __future__ import annotations
@@ -167,10 +166,8 @@ class Reconstruction:
 def shares_of(errors: Array, expected: Array | None, typical: Array | None = None) -> Array:
     """Return the share of each channel in what is anomalous about each row, (n, channels).
 
-    Shares sum to 1 along a row, and are 0 where there is no error. The contribution of channel j to
-    x'P x is e_j^2 P_jj, e the errors of `Reconstruction.left_out`, and 1 / P_jj is the mean square
-    `expected` of e_j under the model; None weighs all alike. Where it is known, neither NaN nor 0,
-    the mean square on normal rows replaces it, `typical` (Alcala and Qin, Automatica 45, 2009).
+    errors, expected : Of `Reconstruction.left_out`; their mean squares under the model.
+    typical : Mean squares on normal rows, which replace these where known (Alcala and Qin 2009).
     """
     squares = errors**2
     if expected is not None:

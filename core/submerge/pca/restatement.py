@@ -1,16 +1,15 @@
 """restated(): what was learnt of some channels, as a summary of others.
 
 With K the channels that both schemas have, and N those that are new, what is known of K goes over
-exactly. Rows from before a channel came are completed as expectation maximisation would complete
-them (docs/decisions/0040): by the regression of N on K in rows that have all channels, `like`. As
-a row has either all channels or lacks all new ones, that is the maximum likelihood in one step
-(Little and Rubin 2002, section 7.2):
+exactly. Rows from before a channel came are completed (docs/decisions/0040) by the regression of N
+on K in rows that have all channels, `like`. As a row has either all channels or lacks all new ones,
+that is the maximum likelihood in one step (Little and Rubin 2002, section 7.2):
 
     S_KN = S_KK B,    S_NN = B' S_KK B + w C
 
 with w the weight, B the coefficients and C the covariance of the residuals. Few rows say little
-of B and C, so as many as `FIRST_ROWS` rows stand beside them in which K varies as ever, and new
-channels vary by one unit and follow nothing.
+of B and C, so `FIRST_ROWS` rows stand beside them in which K varies as ever, and new channels vary
+by one unit and follow nothing.
 
 B cannot be found from directions, which leave out what each channel varies by itself, nor held
 by them: a new channel then stands beside the others, with its own mean and variance.
@@ -38,8 +37,7 @@ FIRST_ROWS = 10.0
 def restated(piece: Piece, old: Schema, new: Schema, like: Piece | None = None) -> Piece:
     """Return a summary under schema `old` as one under `new`, of one family.
 
-    Channels are the same if name and unit are; without scaling, numbers are in the channels' units.
-    `like` has all channels, under `new`; without it nothing is known of new ones.
+    like : Has all channels, under `new`; without it nothing is known of new ones.
     """
     change = _change(old, new)
     if isinstance(piece, WholeScatter):

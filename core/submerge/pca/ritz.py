@@ -1,18 +1,13 @@
-"""The leading eigenvectors of a block's Gram matrix, from those of the block before, certified.
+"""The leading eigenvectors of a block's Gram matrix G, from those of the block before, certified.
 
-Absorbing a block needs the leading k eigenvectors of G = M M', the Gram matrix of m = k + b
-rows M: the past's directions, weighed, above the block. A full eigenproblem takes longer than the
-products with the rows. But the past's directions are nearly the new ones: subspace iteration starts
-from them and a few fixed vectors, which find what the past lacks, and ends in a Rayleigh-Ritz step.
-
-Nothing is taken on trust. For any orthonormal V (m, k), the memory M'VV'M never overstates M'M,
-and what it lacks, M'(I - VV')M, has the eigenvalues of
+Absorbing a block needs them, and the past's directions are nearly those (docs/mathematics.md,
+"Steps"). For any orthonormal V (m, k) the memory M'VV'M never overstates M'M, and what it lacks has
+the eigenvalues of
 
     D = (I - VV') G (I - VV').
 
-A Cholesky factorisation of `bound I - D` that succeeds proves that `bound` is at least the
-largest of them. No V lacks less than lambda_(k+1). A bound beyond `TRIES` times its Ritz value,
-which is never above it, is refused: the caller then solves the full eigenproblem.
+A Cholesky factorisation of `bound I - D` that succeeds proves that `bound` is at least the largest
+of them. A bound beyond `TRIES` times its Ritz value is refused: the caller then solves it all.
 """
 
 from __future__ import annotations
@@ -65,12 +60,9 @@ def vectors_beside(k: int) -> int:
 
 
 def block_rows(dim: int, k: int, asked: int | None = None) -> int:
-    """Return how many rows a block of the low-rank path has, for `k` directions.
-
-    If none are `asked` for, the fastest: eigenproblem and certificate are spread over a block, but
-    the Gram matrix takes more a row the larger it is, most of the time in many dimensions. A larger
-    number is cut: 500 rows at once take several times as long a row, and their memory.
-    """
+    """Return how many rows a block of the low-rank path has, for `k` directions."""
+    # The fastest: eigenproblem and certificate are spread over a block, but the Gram matrix takes
+    # more a row the larger it is. More rows at once take several times as long a row, and memory.
     vectors = 3 * (k + vectors_beside(k))
     most = max(100, vectors) - k
     if asked is not None:
@@ -106,19 +98,16 @@ def _eigen(gram: Array, old: int, k: int, dim: int) -> Eigen:
 
 
 def certified(gram: Array, old: int, k: int) -> Eigen | None:
-    """Return nearly the leading `k` eigenpairs of a Gram matrix (m, m), if that pays and is sound.
-
-    Ritz values and vectors, with a proven bound on what they lack. 2 m^2 (5 k + spare) + m^3 / 3
-    flops, a QR of (m, k + spare) and an eigenproblem of k + spare. Two products with G come before
-    the QR: more changed the error of no stream that we tried by a tenth, and rounding between them
-    stays below the eigenvalues that `GUARD` lets through.
-    """
+    """Return nearly the leading `k` eigenpairs of a Gram matrix (m, m), if that pays."""
+    # 2 m^2 (5 k + spare) + m^3 / 3 flops, a QR of (m, k + spare) and an eigenproblem of k + spare.
     m, diagonal = len(gram), gram.diagonal()
     largest = float(diagonal.max(initial=0.0))
     if old < k or not pays(m, k) or not LEAST < largest < MOST:
         return None
     if not diagonal[:old].min() > GUARD**2 * largest:
         return None
+    # Two products with G: more changed the error of no stream that we tried by a tenth, and
+    # rounding between them stays below the eigenvalues that `GUARD` lets through.
     basis, _ = np.linalg.qr(gram @ (gram @ _start(gram, old)))
     images = gram @ basis
     theta, mix = np.linalg.eigh(basis.T @ images)
@@ -130,10 +119,8 @@ def certified(gram: Array, old: int, k: int) -> Eigen | None:
 
 
 def _start(gram: Array, old: int) -> Array:
-    """Return where the steps begin, (m, old + spare), times a power of G.
-
-    The rows' coordinates along the past's directions, G e_i / sigma_i, and fixed G w less those.
-    """
+    """Return where the steps begin, (m, old + spare), times a power of G."""
+    # The rows' coordinates along the past's directions, G e_i / sigma_i, and fixed G w less those.
     m = len(gram)
     fixed = _fixed(m - old, vectors_beside(old))
     start = np.empty((m, old + fixed.shape[1]))

@@ -2,16 +2,11 @@
 
 It promises:
 
-1. Memory is O(dim (k + b)), or a constant, whatever the length of the stream: `budget` has both
-   contracts.
-2. The result does not depend on how rows were cut into calls, and on the block size
-   only through what truncation dropped. It is the same to the last bit, except where blocks
-   follow the calls (the exact path, a fixed rank, no `block_size`): there, to rounding. The same
-   calls always give the same bytes.
+1. Memory is O(dim (k + b)), or a constant, whatever the length of the stream (`budget`).
+2. The result does not depend on how rows were cut into calls, to the last bit, except where blocks
+   follow the calls (the exact path, a fixed rank, no `block_size`): there, to rounding.
 3. Reading changes nothing: rows that wait for a full block are summarised separately.
 4. A call with a bad row learns none of its rows.
-
-`block` has the mathematics of a block; `low_rank` and `scatter` are the two memories.
 """
 
 from __future__ import annotations

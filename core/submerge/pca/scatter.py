@@ -1,7 +1,4 @@
-"""Scatter: the whole (dim, dim) scatter, exact, where the memory budget has room for it (`budget`).
-
-A float32 engine multiplies rows in float32, without the mean, and adds blocks in float64.
-"""
+"""Scatter: the whole (dim, dim) scatter, exact, where `budget` has room for it."""
 
 from __future__ import annotations
 
@@ -27,10 +24,9 @@ from submerge.pca.whole_scatter import WholeScatter
 class Scatter:
     """The exact scatter about the mean; nothing is ever dropped from it.
 
-    `total` (dim, dim) is of rows absorbed; `room` (n, dim) grows to the largest block written, and
-    `gaps` (n, dim) are the guesses in it. `lacking` and `gapped` stand beside the total. `prior` is
-    the model that guessed, while some channel never came: of all others these rows say more than
-    it.
+    total : (dim, dim), of rows absorbed; `lacking` and `gapped` stand beside it.
+    room, gaps : (n, dim), which grow to the largest block written; guesses in it.
+    prior : The model that guessed, while some channel never came.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """ScatterSum: what branches of a tree hold, laid out so that adding them up takes few calls.
 
-All that is additive stands in one vector, half the memory of square matrices, and one small
-product gives the distances between means:
+All that is additive is one vector; one small product gives the distances between means:
 
     sum_i (scatter_i + w_i (mean_i - mean)(mean_i - mean)')
 """
@@ -28,8 +27,8 @@ TOTALS = 3
 class ScatterSum:
     """The sum of parts, of one schema, about its mean (dim,).
 
-    `vector` (dim (dim + 1) / 2 + dim + 3,) is the scatter's upper triangle, row by row; energies of
-    channels, NaN where a part has none; energy, spectral bound and weight.
+    vector : Upper triangle of the scatter, row by row; energies of channels, NaN where a part has
+        none; energy, spectral bound and weight.
     """
 
     __slots__ = ("dim", "mean", "vector", "weight")

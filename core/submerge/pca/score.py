@@ -1,11 +1,6 @@
 """Scores: how far a row is from what was learnt, inside the subspace and off it.
 
-`hotelling` (T2, Hotelling's T-squared) is large for rows far out along known directions.
-`spe` (squared prediction error, Q) is large for rows off the subspace. `contributions`
-says which channels SPE comes from. All take rows in the units that were learnt and a
-subspace, whose spare directions they leave out; in feature space `contributions` takes the readings
-before the map. This module sets no limits: measure them on scores, because textbook
-limits assume data that sensors do not send.
+This module sets no limits: textbook limits assume data that sensors do not send.
 """
 
 from __future__ import annotations
@@ -56,10 +51,7 @@ def hotelling(X: Array, subspace: Subspace) -> Array:
 
 
 class Scorer:
-    """SPE and T2 against one subspace, for rows that come a few at a time.
-
-    What depends on the subspace alone is computed once. Its spare directions are left out.
-    """
+    """SPE and T2 against one subspace, for rows that come a few at a time."""
 
     def __init__(self, subspace: Subspace) -> None:
         subspace = subspace.shown
@@ -72,10 +64,7 @@ class Scorer:
         self._complete = subspace.rank == subspace.dim
 
     def scores(self, X: Array, mean: Array | None = None) -> tuple[Array, Array]:
-        """Return `spe` and `hotelling` of rows X (n, dim), (n,) each, about a mean (dim,).
-
-        Where all directions are held, as of a single channel, SPE is 0, and not rounding.
-        """
+        """Return `spe` and `hotelling` of rows X (n, dim), (n,) each, about a mean (dim,)."""
         return self.of(X - (self._mean if mean is None else mean))
 
     def of(self, centered: Array) -> tuple[Array, Array]:
@@ -136,8 +125,7 @@ def _residual(X: Array, subspace: Subspace) -> Array:
 def log_likelihood(X: Array, shown: Subspace, variance: Array, noise: float) -> Array:
     """Return the log-likelihood of each row of X (n, dim), (n,), in nats.
 
-    variance : (rank,), along the directions shown, largest first; not all of it zero
-    noise : Average variance of the others.
+    variance, noise : (rank,), along the directions shown, largest first; average of the others.
     """
     dim = shown.dim
     noise = max(noise, dim * EPS * float(variance[0]))

@@ -1,8 +1,4 @@
-"""dumps() and loads() write a `SAPCA` as bytes and restore it bit for bit.
-
-The form is NumPy's `.npz` (a zip of arrays, no pickle); docs/saved.md lists every entry. Contents
-are checked before they are used. This module alone may read a `SAPCA`'s private attributes.
-"""
+"""dumps() and loads() write a `SAPCA` as bytes and restore it bit for bit (docs/saved.md)."""
 
 from __future__ import annotations
 

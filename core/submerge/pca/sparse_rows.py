@@ -1,9 +1,4 @@
-"""Sparse rows into an engine: their exact scatter by entries, or a block at a time made dense.
-
-Where the engine holds the whole scatter, a row with s entries costs s^2 products, and a block one
-pass over the scatter. Elsewhere the engine needs dense rows, and says so: with very many channels
-put a `CountSketch` or other feature map before it.
-"""
+"""Sparse rows into an engine: their exact scatter by entries, or a block at a time made dense."""
 
 from __future__ import annotations
 
@@ -63,12 +58,9 @@ def dense_blocks(rows: Any, block: int) -> Iterator[Array]:
 
 
 def scatter_of(rows: Any, blend: Blend, mean: Array) -> tuple[Array, Array]:
-    """Return the drift (dim,) of a block of CSR rows, and its scatter (dim, dim).
-
-    As `Scatter` of dense rows, to rounding: with c = mean + pull drift, X'WX - mass (m c' + c m' -
-    c c'), m the weighted mean of the rows. Digits are lost where c is far larger than the
-    deviations from it; most of sparse rows are zero, and c is small.
-    """
+    """Return the drift (dim,) of a block of CSR rows, and its scatter (dim, dim)."""
+    # With c = mean + pull drift, X'WX - mass (m c' + c m' - c c'), m the weighted mean of the rows.
+    # Digits are lost where c is far larger than the deviations from it; of sparse rows it is small.
     weights, _, shares, _, mass = blend.ages
     middle = np.asarray(rows.T @ shares)
     drift = middle - mean

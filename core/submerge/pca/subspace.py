@@ -1,15 +1,14 @@
 """Subspace: a node's whole memory of its data.
 
-It is a frozen value of dim * (k + 2) + k + 3 numbers. `weight`, `mean`, `energy` and
-`channel_energies` are exact, to rounding, however it was computed (in blocks, in a tree,
-at any rank). The others never overstate: with C the exact scatter,
+`weight`, `mean`, `energy` and `channel_energies` are exact, to rounding, however it was computed.
+The others never overstate: with C the exact scatter,
 
     basis diag(sigma)^2 basis.T <= C          (as positive semi-definite matrices)
     sigma_i^2 <= lambda_i(C) <= sigma_i^2 + spectral_bound
     trace(C) - sum(sigma^2) = frobenius_bound
     diag(basis diag(sigma)^2 basis.T) <= channel_energies = diag(C)
 
-so the value itself says how much it may be missing.
+so the value itself says how much it may be missing (docs/mathematics.md, "State").
 """
 
 from __future__ import annotations
@@ -249,14 +248,11 @@ def _mean(X: Array) -> Array:
 
 
 def with_even_energies(subspace: Subspace) -> Subspace:
-    """Return a subspace with energies of channels; itself where they are known.
-
-    What its directions do not hold of the energy is spread evenly over the channels, as its noise
-    is without them.
-    """
+    """Return a subspace with energies of channels; itself where they are known."""
     s = subspace
     if s.channel_energies is not None:
         return s
+    # What directions do not hold is spread evenly, as its noise is without energies of channels.
     held = np.square(s.basis, dtype=np.float64) @ s.sigma**2
     rest = max(s.energy - float(held.sum()), 0.0)
     return replace(s, channel_energies=held + rest / s.dim)

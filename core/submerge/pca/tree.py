@@ -1,14 +1,8 @@
-"""MergeTree: the merge of many children, kept up to date.
+"""MergeTree: the merge of many children, kept up to date (docs/mathematics.md, "Merging").
 
 It is a trie over the hashes of the keys. Its shape depends on the set of keys alone, and children
-merge in the order of their slots: the same fleet gives the same bytes in whatever order its reports
-came. An update marks the path to the root, and `root` merges only what is marked.
-
-A child is replaced, never added to: merging is not idempotent, and a child that is counted twice
-turns the merged subspace toward itself.
-
-With few dimensions branches hold whole scatters: adding these is cheaper than decomposing stacks of
-directions, and loses nothing. Children keep their own form; directions are computed at the root.
+merge in the order of their slots. An update marks the path to the root, and `root` merges only what
+is marked. A child is replaced, never added to: merging is not idempotent.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
 """WholeScatter: the summary of a narrow group, whose scatter takes no more than its directions.
 
-All of the scatter is reported where its d (d + 1) / 2 numbers are at most twice d k. On its way it
-is an upper triangle R of float32 numbers with R'R = scatter / energy, row by row. Such a product is
-positive semi-definite whatever the rounding, and its error is 1e-7 of the energy. `triangle`
-returns what its rounding changes, which the receiver has added to `spectral_bound`. So with C the
-exact scatter and S the one held,
-
-    |lambda_i(C) - lambda_i(S)| <= spectral_bound
-
-and S <= C (as positive semi-definite matrices) up to the part of the bound that is rounding.
+What the triangle's rounding on its way changes is added to `spectral_bound` (docs/mathematics.md,
+"State"): with C the exact scatter and S the one held, |lambda_i(C) - lambda_i(S)| is at most that.
 """
 
 from __future__ import annotations
@@ -33,13 +26,11 @@ def is_narrow(dim: int, k: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class WholeScatter:
-    """The scatter of data that are no longer kept; its other fields are as in `Subspace`.
-
-    `held` is (dim, dim) in float64, or the triangle (dim (dim + 1) / 2,) as it travels, in float32:
-    a thousand children take a quarter of the memory. Read `scatter` or `factor`.
-    """
+    """The scatter of data that are no longer kept; its other fields are as in `Subspace`."""
 
     schema: str
+    # (dim, dim) in float64, or the triangle (dim (dim + 1) / 2,) as it travels, in float32: a
+    # thousand children take a quarter of the memory. Read `scatter` or `factor`.
     held: Storage
     mean: Array
     weight: float
@@ -164,13 +155,10 @@ def scatter_of(subspace: Subspace) -> Array:
 
 
 def triangle(whole: WholeScatter) -> tuple[Storage, float]:
-    """Return the packed triangle of a scatter, float32, and what its rounding may change.
-
-    R (dim (dim + 1) / 2,), row by row, has R'R = scatter / energy, a diagonal that is not negative
-    and entries of at most 1. The bound is ||scatter - energy R'R||_2 or a little more; 0 for a
-    scatter that came as a triangle, which is returned as it is.
-    """
+    """Return the packed triangle of a scatter, float32, and what its rounding may change."""
     dim, energy = whole.dim, whole.energy
+    # R, row by row, has a diagonal that is not negative and entries of at most 1. The bound is
+    # ||scatter - energy R'R||_2 or a little more; a scatter that came as a triangle is returned.
     if whole.held.ndim == 1:
         return whole.held, 0.0
     if not energy > FAINT:

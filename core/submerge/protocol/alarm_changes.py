@@ -1,11 +1,8 @@
 """diff(): what happened between two states of alarms. All readers of alarms use it.
 
-A state is every alarm that a node remembers, or that all nodes below an aggregator report.
-
 1. Two states give events, in the order in which the alarms began; an end follows its start.
 2. The order of the alarms in a state does not matter. Where two alarms of a state have one name,
    the ended one counts, then the one that has withheld more readings.
-3. `diff` remembers nothing. A reader that must not repeat itself keeps the last state as `before`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""AlarmStatus: the alarms of a node, and how statuses add up on the way to the root.
-
-An alarm is reported as a state: open, or ended and remembered for a while. A reader that missed its
-start learns of it from the next report. Its name identifies it, so that no reader counts it twice.
-"""
+"""AlarmStatus: the alarms of a node, and how statuses add up on the way to the root."""
 
 from __future__ import annotations
 
@@ -80,37 +76,22 @@ class Deviation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A condition that a person has to look at.
-
-    number : When it began, in milliseconds of a clock that may be wrong; unique for a node.
-    began, peaked, ended : Wall time at the node, seconds; `ended` is 0 while it is open.
-    worst : The highest score, divided by its limit; 0 where no score is.
-    cause : Which score that was.
-    top : Channels to blame, the largest share first; three at most. Shares are never negative.
-    version : Version of the model that raised it.
-    withheld : Readings that were not learnt because of it.
-    first : `top` by the rows that raised it; it does not change.
-    deviations : Of the channels of `top`, in the row with the highest score, of those in which
-        channels are predicted. After a restart, only of channels that were in `top` before, until a
-        row is higher.
-    settled : It ended because readings kept to a new level, and no person had judged it.
-    provisional : Whether it was raised by a provisional limit.
-    """
+    """A condition that a person has to look at; times are wall time at the node, seconds."""
 
     node: str
-    number: int
+    number: int  # when it began, in milliseconds of a clock that may be wrong; unique for a node
     began: float
     peaked: float
-    ended: float
-    worst: float
-    cause: Cause
-    top: tuple[tuple[str, float], ...]
-    version: int
-    withheld: int = 0
+    ended: float  # 0 while it is open
+    worst: float  # the highest score, divided by its limit; 0 without
+    cause: Cause  # which score that was
+    top: tuple[tuple[str, float], ...]  # channels to blame, the largest share first; three at most
+    version: int  # of the model that raised it
+    withheld: int = 0  # readings that were not learnt because of it
     verdict: Verdict = ""
-    first: tuple[tuple[str, float], ...] = ()
-    deviations: tuple[Deviation, ...] = ()
-    settled: bool = False
+    first: tuple[tuple[str, float], ...] = ()  # `top` by the rows that raised it
+    deviations: tuple[Deviation, ...] = ()  # of `top`, in the row with the highest score
+    settled: bool = False  # it ended at a new level, and no person had judged it
     provisional: bool = False
 
     @property
@@ -157,15 +138,9 @@ class Alarm:
 
     @property
     def revision(self) -> bytes:
-        """A digest, 16 bytes, of what people must learn at once: when it changes, there is news.
-
-        Each reader computes it, the same on every machine; no message carries it. It covers
-        `node`, `number`, `began`, `ended`, `version` and `verdict`, which change when something
-        happens. It covers `peaked`, `worst`, `cause`, `top` and `withheld` once the alarm has
-        ended, because they are final then; and `first`, `deviations` and `settled`, where there are
-        any. While it is open they change with its rows: every row would send a report at once, and
-        every reader would look again.
-        """
+        """A digest, 16 bytes, of what people must learn at once: when it changes, there is news."""
+        # Each reader computes it, the same on every machine. What changes with an open alarm's rows
+        # it covers only once the alarm has ended: every row would send a report at once.
         return _revision(self)
 
     def over(self, at: float, *, settled: bool = False) -> Alarm:
@@ -210,17 +185,11 @@ MOST_WIDENED = 1.5
 
 
 class TypicalAlarms(NamedTuple):
-    """Alarms from which a group's limits may widen, of an aggregator's nodes.
+    """Alarms from which a group's limits may widen, of an aggregator's nodes."""
 
-    promised : false alarms that the settings allow, of nodes that are no outliers
-    unconfirmed : alarms of these nodes that no person has confirmed as faults; of each node not
-        many more than promised
-    nodes : nodes with such an alarm
-    """
-
-    promised: float = 0.0
-    unconfirmed: int = 0
-    nodes: int = 0
+    promised: float = 0.0  # false alarms that the settings allow, of nodes that are no outliers
+    unconfirmed: int = 0  # by no person, of these; of each node not many more than promised
+    nodes: int = 0  # with such an alarm
 
 
 NO_ALARMS = TypicalAlarms()
@@ -253,37 +222,21 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlarmStatus:
-    """The alarm status of a client, or of all clients below an aggregator.
+    """The alarm status of a client, or of all clients below an aggregator."""
 
-    states : Nodes in each of `STATES`.
-    alarms : Open ones, and those that ended last.
-    open : Number of open alarms; more than `alarms` lists, if there are very many.
-    watched_s : Time that was monitored with limits, summed over nodes.
-    allowed : The most false alarms that the settings allow in that time.
-    raised, confirmed : Alarms that were raised in it; those that a person confirmed as faults.
-    armed_in_s : Estimated time until a limit is known; 0 once it is known, -1 without an estimate.
-    desired : Number of the newest desired state that has arrived from above.
-    silent : Nodes of `alarms` of which nothing was heard for more than three report intervals, and
-        for how long. The node may have moved: another child that reports of it is believed then.
-    typical : Of an aggregator; empty from a client, whose parent works it out.
-    provisional_rows : Rows in which limits that are provisional raise one false alarm, at the node
-        where they raise the most; 0 if none are.
-    waiting : What a node without limits waits for; None of several nodes.
-    """
-
-    states: tuple[int, ...]
-    alarms: tuple[Alarm, ...] = ()
-    open: int = 0
-    watched_s: float = 0.0
-    allowed: float = 0.0
-    raised: int = 0
-    confirmed: int = 0
-    armed_in_s: float = 0.0
-    desired: int = 0
-    silent: tuple[tuple[str, int], ...] = ()
-    typical: TypicalAlarms = NO_ALARMS
-    provisional_rows: float = 0.0
-    waiting: Waiting | None = None
+    states: tuple[int, ...]  # nodes in each of `STATES`
+    alarms: tuple[Alarm, ...] = ()  # open ones, and those that ended last
+    open: int = 0  # how many are open, also if not listed
+    watched_s: float = 0.0  # monitored with limits, summed over nodes
+    allowed: float = 0.0  # the most false alarms that the settings allow in that time
+    raised: int = 0  # alarms in that time
+    confirmed: int = 0  # of these, as faults, by a person
+    armed_in_s: float = 0.0  # estimated, until a limit is known; -1 without an estimate
+    desired: int = 0  # number of the newest desired state that has arrived from above
+    silent: tuple[tuple[str, int], ...] = ()  # nodes unheard for three report intervals, how long
+    typical: TypicalAlarms = NO_ALARMS  # empty from a client: its parent works it out
+    provisional_rows: float = 0.0  # per false alarm by provisional limits, where the most; or 0
+    waiting: Waiting | None = None  # what a node without limits waits for
 
     @classmethod
     def at(cls, state: State) -> tuple[int, ...]:
@@ -321,14 +274,10 @@ def most_urgent_first(alarm: Alarm) -> tuple[bool, float, str, int]:
 
 
 def places(chains: Iterable[Iterable[Alarm]]) -> list[tuple[int, Alarm]]:
-    """Return all alarms in the order in which they get places, each with its chain's index.
+    """Return all alarms of the children's chains in the order of their places, with its index.
 
-    Open alarms come before those that have ended. Within each kind they come in rounds: round n
-    has the n-th alarm of each chain, and a chain puts the first alarm of each of its nodes before
-    the second of any. Within a round the newest is first. So of `m` places each of `c` chains gets
-    `m // c` at least, if it has so many open alarms.
-
-    chains : the alarms that each child reports
+    Open alarms first. Within each kind they come in rounds: a chain puts the first alarm of each of
+    its nodes before the second of any. So of m places each of c chains gets m // c at least.
     """
     ranked: list[tuple[bool, int, tuple[bool, float, str, int], int, Alarm]] = []
     for index, chain in enumerate(chains):

@@ -1,11 +1,8 @@
-"""DesiredState: what operators set for a node, on its way down.
+"""DesiredState: what operators set for a node, on its way down (docs/protocol.md, 8).
 
 It is a state, like a report: everything that is set for one node, under a number that only rises.
-The aggregator where it was set keeps it, and it goes down level by level: at once, and with the
-answers to reports. A report holds the number of the newest that has arrived. So it arrives once,
-whichever node is away or restarts meanwhile. If two levels set something for one node, the later
-arrival wins, for each setting by itself. Each level counts its own numbers, so that clocks need not
-agree.
+If two levels set something for one node, the later arrival wins, for each setting by itself. Each
+level counts its own numbers, so that clocks need not agree.
 """
 
 from __future__ import annotations
@@ -74,11 +71,7 @@ class News(NamedTuple):
 
 
 class DesiredStates:
-    """The desired states that an aggregator passes on, for one group.
-
-    kept : By node.
-    heard : Number of the newest that arrived from above.
-    """
+    """The desired states that an aggregator passes on, for one group."""
 
     def __init__(self, kept: Mapping[str, DesiredState] | None = None, heard: int = 0) -> None:
         self.by_node: dict[str, DesiredState] = dict(kept or {})

@@ -1,8 +1,4 @@
-"""History: what was learnt of rows that no node reports, and a group's root keeps beside its rows.
-
-It was fitted to files, or saved by another fleet. An operator gives it to a root: it belongs to no
-incarnation, is sealed by nothing, and stays until it is forgotten.
-"""
+"""History: what was learnt of rows that no node reports, beside the rows of a group's root."""
 
 from __future__ import annotations
 
@@ -38,27 +34,15 @@ def fleet_chunk(origin: str, rows: int = 1) -> Chunk:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What was learnt of rows that no node reports.
+    """What was learnt of rows that no node reports."""
 
-    What follows from its chunks is computed once: a root asks with each report.
-
-    model : What scored them; with their schema, counts and rank.
-    summary : What merges.
-    sketches : Of scores of rows that the scoring model had not learnt, with their block maxima.
-    chunks : By key, ascending; those of a fleet are the histories that it held, and one for each
-        fleet whose model it held (`fleet_chunk`).
-    origin : As in `Learnt`: empty for files, else the fleet.
-    most_rows : It counts for no more rows than so many.
-    pushed : When an operator gave it, seconds since 1970.
-    """
-
-    model: Model
-    summary: Summary
-    sketches: ScoreSketches | None
-    chunks: tuple[Chunk, ...] = ()
-    origin: str = ""
-    most_rows: float = math.inf
-    pushed: float = 0.0
+    model: Model  # what scored them; with their schema, counts and rank
+    summary: Summary  # what merges
+    sketches: ScoreSketches | None  # of rows that the scoring model had not learnt
+    chunks: tuple[Chunk, ...] = ()  # by key; of a fleet, a `fleet_chunk` for each model, too
+    origin: str = ""  # as in `Learnt`: empty for files, else the fleet
+    most_rows: float = math.inf  # that it counts for
+    pushed: float = 0.0  # by an operator, seconds since 1970
 
     @cached_property
     def name(self) -> str:

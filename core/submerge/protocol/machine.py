@@ -2,10 +2,9 @@
 
     effects = node.step(event, now)
 
-The same state and the same event give the same effects. A driver performs them in order: an
-acknowledgement follows the `Keep` that it rests on. If a `Keep` fails, the driver performs no
-effect after it, discards the machine and starts another from the kept records. `Start` is the
-first event, and comes once.
+The same state and event give the same effects. A driver performs them in order: an acknowledgement
+follows the `Keep` that it rests on. If a `Keep` fails, the driver performs no effect after it,
+discards the machine and starts another from the kept records. `Start` is the first event, once.
 """
 
 from __future__ import annotations
@@ -123,13 +122,10 @@ class SetDesired(NamedTuple):
 
 
 class SetBan(NamedTuple):
-    """An operator refuses a node, in all groups, here and at all aggregators below.
-
-    `banned` False takes it back. Rows of the node stay as they are.
-    """
+    """An operator refuses a node, in all groups, here and at all aggregators below."""
 
     node: str
-    banned: bool = True
+    banned: bool = True  # False takes it back; rows of the node stay as they are
 
 
 class SetQuarantine(NamedTuple):
@@ -144,14 +140,11 @@ class SetQuarantine(NamedTuple):
 
 
 class PushHistory(NamedTuple):
-    """An operator gives a root what was learnt elsewhere.
-
-    `anyway`: also where its rows may be those of a node that reports, or this fleet's own model.
-    """
+    """An operator gives a root what was learnt elsewhere."""
 
     group: str
     history: History
-    anyway: bool = False
+    anyway: bool = False  # also what may be rows of a node that reports
 
 
 class ForgetHistory(NamedTuple):

@@ -1,9 +1,4 @@
-"""The messages between nodes.
-
-Up: `Join`, then `Report`s. Down: `Joined`, an `Answer` to each report, `Hello`, `Model`.
-A report holds everything that one incarnation has seen; it replaces the report before it and
-is never added to it. Rules: docs/protocol.md.
-"""
+"""The messages between nodes: up `Join` and `Report`, down the others (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -40,29 +35,18 @@ DEEPEST = 16
 
 
 class Question(NamedTuple):
-    """A question to a node.
+    """A question to a node."""
 
-    node, group : the child that it is sent to, and one of its groups
-    pinned : of the parent that sends it
-    number : names it, for its reply; drawn by whom an operator asks
-    path : names of the nodes below `node` on the way, the last one replies; empty: `node` does
-    topic : "nodes" and "scores" of an aggregator; "settings" of any node; "recent" and "values" of
-        a client. A node that does not know a topic says so
-    about : of one node only; empty: of all
-    after : a page begins after this name; empty: from the first
-    since_s, step_s : of what happens over time: from this time on (Unix), in steps of so many
-        seconds; 0 where a topic has none
-    """
-
-    node: str
-    group: str
-    pinned: Incarnation
-    number: int
-    path: tuple[str, ...]
+    node: str  # the child that it is sent to
+    group: str  # one of its groups
+    pinned: Incarnation  # of the parent that sends it
+    number: int  # names it, for its reply; drawn by whom an operator asks
+    path: tuple[str, ...]  # of nodes below `node`, the last one replies; empty: `node` does
+    # Of aggregators "nodes", "scores"; of any "settings"; of clients "recent", "values".
     topic: str
-    about: str = ""
-    after: str = ""
-    since_s: int = 0
+    about: str = ""  # of one node only; empty: of all
+    after: str = ""  # a page begins after this name; empty: from the first
+    since_s: int = 0  # of what happens from this time on (Unix); 0 for other topics
     step_s: int = 0
 
     @property
@@ -158,12 +142,9 @@ still fit into a message."""
 
 
 class Incarnation(NamedTuple):
-    """One uninterrupted run of a state, from zero: a client's process, an aggregator's store.
+    """One uninterrupted run of a state, from zero: a client's process, an aggregator's store."""
 
-    created_ms is by a clock that may be wrong: it names an incarnation and does not order them.
-    """
-
-    created_ms: int
+    created_ms: int  # by a clock that may be wrong: it names, and does not order
     nonce: int
 
     def __str__(self) -> str:
@@ -199,12 +180,9 @@ class Pin(NamedTuple):
 
 
 def binds(old: Pin | None, new: Pin) -> bool:
-    """Return whether what is pinned to `old` may report to `new`.
-
-    An incarnation belongs to one parent incarnation for ever, with one exception: it may go from a
-    root that is gone to the root in its place. Two roots are never merged, so both may count the
-    same readings.
-    """
+    """Return whether what is pinned to `old` may report to `new`."""
+    # To one parent incarnation for ever, but from a root that is gone to the root in its place. Two
+    # roots are never merged, so both may count the same readings.
     return old is None or old.incarnation == new.incarnation or (old.top and new.top)
 
 
@@ -265,45 +243,28 @@ class Census(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Everything that an incarnation has seen.
-
-    final : It is the last of its incarnation: the process that gathered it has ended.
-    pinned : Of the parent that it is for; no other parent may count it.
-    fence : An aggregator's right to report for its store, 16 bytes; empty from a client.
-    summary : None while scaling or gamma is not known; then `moments` describe the channels.
-    as_of, synced : Wall time that it describes, in seconds, and whether that clock is synchronized.
-    version : Of the newest model in use, here or below.
-    lifetime : Readings that this node has seen since it was set up, as far as it remembers.
-    software : What sent it, for people; empty until it is decoded.
-    certified_until : Wall time at which its sender's certificate expires, for people; 0 without
-        one.
-    alarm_status : Of a client, or of all below an aggregator.
-    trail : Of a client's scores, for people; `NO_TRAIL` in a final, from an aggregator, and in what
-        was kept. Two reports with one seq may have different ones.
-    earlier : Of an aggregator, while a scale is measured; never beside a summary.
-    method : Of a client, for people: what has made its summary.
-    """
+    """Everything that an incarnation has seen."""
 
     stamp: Stamp
-    final: bool
-    pinned: Incarnation
-    fence: bytes
+    final: bool  # the process that gathered it has ended
+    pinned: Incarnation  # of the parent that it is for; no other parent may count it
+    fence: bytes  # an aggregator's right to report for its store, 16 bytes; else empty
     fingerprint: str
-    summary: Summary | None
-    moments: Moments | None
+    summary: Summary | None  # None while scaling or gamma is not known
+    moments: Moments | None  # of the channels, until then
     counts: Counts
-    as_of: float
-    synced: bool
-    version: int
-    lifetime: int
+    as_of: float  # wall time that it describes, in seconds
+    synced: bool  # whether that clock is synchronized
+    version: int  # of the newest model in use, here or below
+    lifetime: int  # readings that this node has seen since it was set up, as it remembers
     census: Census | None = None
     scores: ScoreSketches | None = None
-    software: str = ""
-    certified_until: float = 0.0
+    software: str = ""  # what sent it, for people; empty until it is decoded
+    certified_until: float = 0.0  # wall time at which its sender's certificate expires, or 0
     alarm_status: AlarmStatus | None = None
-    trail: ScoreTrail = NO_TRAIL
-    earlier: EarlierSums | None = None
-    method: Method = NO_METHOD
+    trail: ScoreTrail = NO_TRAIL  # for people: two reports with one seq may have different ones
+    earlier: EarlierSums | None = None  # of an aggregator, while a scale is measured
+    method: Method = NO_METHOD  # of a client, for people: what has made its summary
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -454,12 +415,9 @@ FromBelow = Join | Report | DrillReport | QuestionReply
 
 
 def successor(measured: Incarnation, family: str) -> Incarnation:
-    """Return the name that follows from the incarnation that measured and from the settled schema.
-
-    All copies of its readings, on whatever disk, have this one name, and a parent counts a name
-    once. Schemas of one family (`Schema.family`) give one name: a parent reads rows of one as rows
-    of the other. Another family gives another name: such rows never stand in for each other.
-    """
+    """Return the name that follows from the incarnation that measured and the settled schema."""
+    # All copies of its readings have this one name, and a parent counts a name once. Rows of one
+    # family are read as of one another; those of another never stand in for each other.
     text = f"{measured} {family}".encode()
     nonce = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
     return Incarnation(measured.created_ms, nonce >> 1)

@@ -56,11 +56,9 @@ def is_reserved(text: str) -> bool:
 
 
 def server_name(node: str) -> str:
-    """Return the DNS name under which a node's children check its certificate.
-
-    `root.submerge.invalid` for most names. DNS knows no capitals, no underscores and 63 letters a
-    label, so that other names are written in base 32; two nodes never share a name.
-    """
+    """Return the DNS name under which a node's children check its certificate."""
+    # DNS knows no capitals, no underscores and 63 letters a label: other names are in base 32, and
+    # two nodes never share a name.
     plain = PLAIN_LABEL.fullmatch(node) is not None and not node.startswith(ENCODED)
     if plain:
         return f"{node}{SERVER_DOMAIN}"

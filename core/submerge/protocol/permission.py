@@ -1,10 +1,6 @@
-"""Permission: what a certificate allows its node, in alternative names that are URIs of our own:
+"""Permission: what a certificate allows its node, in alternative names that are URIs of our own.
 
-    submerge:role=client
-    submerge:group=room
-
-Without a group it holds for all. A certificate without a role was made before there were roles:
-`Permission` is None here, and what its node may do is decided elsewhere.
+They are `submerge:role=client` and `submerge:group=room`. None without a role: an early kit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Retry: when to try again without an answer: full jitter below a doubling ceiling, for ever.
-
-After a power cut a thousand clients come back, and must not reach their parent in one second.
-"""
+"""Retry: when to try again without an answer: full jitter below a doubling ceiling, for ever."""
 
 from __future__ import annotations
 
@@ -13,8 +10,9 @@ from submerge.protocol.names import RandomSource
 class Retry:
     """One thing that is tried until it is answered, at least every `cap_s`.
 
-    An answer may take `patience_s`, also the first ceiling of the wait. `at` is the next try on the
-    steady clock, `inf` with nothing to try; `unanswered`: the last may still get an answer.
+    patience_s : An answer may take so long; also the first ceiling of the wait.
+    at : The next try on the steady clock; `inf` with nothing to try.
+    unanswered : The last try may still get an answer.
     """
 
     def __init__(self, patience_s: float, cap_s: float) -> None:

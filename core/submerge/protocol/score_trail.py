@@ -1,8 +1,4 @@
-"""ScoreTrail: how close a node's rows came to an alarm, for people: a byte a minute.
-
-A report carries `MINUTES`, longer than two report intervals by default, so that one may be missed.
-Nothing is decided by it, no store keeps it, and it is lost with the process.
-"""
+"""ScoreTrail: how close a node's rows came to an alarm, for people: a byte a minute."""
 
 from __future__ import annotations
 
@@ -31,13 +27,9 @@ STEPS = 16
 
 
 class ScoreTrail(NamedTuple):
-    """Levels of consecutive minutes, the oldest first, at most `MINUTES`, none before 1970.
+    """Levels of consecutive minutes, the oldest first, at most `MINUTES`, none before 1970."""
 
-    `last` is the last level's: wall time over 60, rounded down, to `LAST_MINUTE`; it may still
-    rise.
-    """
-
-    last: int
+    last: int  # of the last level, which may still rise: wall time over 60, rounded down
     levels: bytes
 
     @property
@@ -46,14 +38,12 @@ class ScoreTrail(NamedTuple):
         return self.last + 1 - len(self.levels)
 
     def add(self, wall: float, level: int) -> ScoreTrail:
-        """Return it with a row's `level_of`; a clock that goes back a little rewrites nothing.
-
-        One that jumps begins another trail. One that no calendar knows adds nothing.
-        """
+        """Return it with a row's `level_of`; a clock that goes back a little rewrites nothing."""
         if not 0 <= wall < (LAST_MINUTE + 1) * MINUTE_S:
             return self
         minute, levels = int(wall // MINUTE_S), self.levels
         if not levels or abs(minute - self.last) >= MINUTES:
+            # A clock that jumps begins another trail.
             return ScoreTrail(minute, bytes([level]))
         if minute <= self.last and level <= levels[-1]:
             return self

@@ -1,7 +1,4 @@
-"""ParentSession: when to join a parent, and when to report to it; an aggregator has one a group.
-
-A newer report replaces the one that waits: however long the parent is away, one waits.
-"""
+"""ParentSession: when to join a parent, and when to report to it; an aggregator has one a group."""
 
 from __future__ import annotations
 
@@ -53,10 +50,7 @@ TWIN_S = 3600.0
 
 
 class Contradictions:
-    """When another process reported under this name: once may be chance, twice is a copy.
-
-    Two copies that share even their random numbers would reset each other for ever.
-    """
+    """When another process reported under this name: once may be chance, twice is a copy."""
 
     def __init__(self) -> None:
         self._at = -math.inf
@@ -70,8 +64,9 @@ class Contradictions:
 class ParentSession:
     """The way to a parent: tries of the join, and of the report that is `pending`, without answer.
 
-    The parent is known to hold `acked`; `whole_scatter` is None before it answers a join. A
-    `forced` report is due now, with news or without; until `silent_until` (steady) nothing is sent.
+    acked : The parent is known to hold it.
+    whole_scatter : None before it answers a join.
+    forced, silent_until : A report is due now, without news; nothing is sent until then (steady).
     """
 
     def __init__(self, report_every_s: float, patience_s: float, cap_s: float) -> None:
@@ -124,10 +119,8 @@ class ParentSession:
             self.join.now()
 
     def take_hello(self, steady: float, rng: RandomSource, *, first: bool) -> None:
-        """Join soon, because the parent has announced itself.
-
-        Not at the `first` hello, with a first join on its way: a link that opens brings both.
-        """
+        """Join soon, because the parent has announced itself."""
+        # A link that opens brings the first hello and the first join.
         if not (first and self.joining and self.join.unanswered and self.join.tries == 1):
             self.join.soon(steady, rng)
 
@@ -140,12 +133,10 @@ class ParentSession:
         return formed(report, summaries, whole=bool(self.whole_scatter))
 
     def take_joined(self, newest: int, *, whole_scatter: bool = False) -> bool:
-        """Note that the parent holds `newest`; return whether it lost what it once held.
-
-        A waiting report that it cannot take is made anew: one number has one content.
-        """
+        """Note that the parent holds `newest`; return whether it lost what it once held."""
         self.join.stop()
         self.whole_scatter = whole_scatter
+        # A waiting report that it cannot take is made anew: one number has one content.
         self.forced |= is_whole(self.pending) and not whole_scatter
         behind = newest < self.acked
         self.acked = min(self.acked, newest)
@@ -155,16 +146,14 @@ class ParentSession:
         return behind
 
     def hurry(self) -> None:
-        """Make a report due now, and a join that it waits for.
-
-        A join that comes soon after another waits for `patience_s`. Who ends does not: the next
-        one goes at once, too. It is one, so that two sides that cannot agree keep their pace.
-        """
+        """Make a report due now, and a join that it waits for."""
         self.forced = True
         if self.pending is not None:
             self.wait.now()
         if self.joining and not self.join.tries:
             self.join.now()
+        # One that comes soon after another waits for `patience_s`; one after a join that ends goes
+        # at once, but once, so that two sides that cannot agree keep their pace.
         self._joins_at_once = not self.joining
 
     def reopen(self) -> None:

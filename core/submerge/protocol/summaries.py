@@ -1,8 +1,7 @@
 """Summaries: how the two machines learn, merge and fade a summary, and score with it.
 
-The machines count readings exactly once, whatever a summary is. `Subspaces` is the one in use;
-`simulate.samples` replaces it by sets of sample ids, so that the simulator follows each reading
-through the same code.
+`Subspaces` is the one in use; `simulate.samples` replaces it by sets of sample ids, so that the
+simulator follows each reading through the same code.
 """
 
 from __future__ import annotations
@@ -61,14 +60,10 @@ NO_METHOD = Method()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelSummary:
-    """Two subspaces of the same rows.
+    """Two subspaces of the same rows, under one fingerprint."""
 
-    features : Of the rows in feature space, (dim, k).
-    linear : Of the scaled readings, (channels, k); under the same fingerprint.
-    """
-
-    features: Subspace
-    linear: Subspace
+    features: Subspace  # of the rows in feature space, (dim, k)
+    linear: Subspace  # of the scaled readings, (channels, k)
 
     @property
     def weight(self) -> float:
@@ -100,10 +95,8 @@ class KernelEngine:
         self._features, self._linear = features, linear
 
     def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
-        """Take in rows (n, channels), scaled and finite, and their features (n, dim).
-
-        Features of a guess are learnt as they are: they follow from it, and are in no way linear.
-        """
+        """Take in rows (n, channels), scaled and finite, and their features (n, dim)."""
+        # Features of a guess are learnt as they are: they follow from it, and are in no way linear.
         self._features.partial_fit(features)
         self._linear.partial_fit(rows, gaps=gaps)
 
@@ -135,11 +128,7 @@ class Summary(Protocol):
 
     @property
     def parts(self) -> tuple[Subspace, ...]:
-        """The subspaces of it: of the features first, of the readings last.
-
-        One in a linear group, two in a kernel group, none in a set of ids. Those of a
-        `WholeScatter` are computed when they are asked for.
-        """
+        """The subspaces of it: of the features first, of the readings last; of ids none."""
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -150,10 +139,7 @@ class Learner(Protocol):
     """What one incarnation learns with."""
 
     def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
-        """Take in rows (n, channels), scaled and finite, and their features (n, dim).
-
-        gaps : which numbers of the rows were filled, and by what
-        """
+        """Take in rows (n, channels), scaled and finite, and their features (n, dim)."""
 
     def fade(self, factor: float) -> None:
         """Multiply the weight of everything learnt so far by `factor`."""
@@ -227,18 +213,10 @@ little; but each report is merged again and again, at a cost that grows with the
 
 
 class Summaries(ScoringSummaries, Protocol):
-    """Everything that the machines do with summaries of one kind.
+    """Everything that the machines do with summaries of one kind."""
 
-    Attributes
-    ----------
-    memory : int
-        The budget of each learner, in bytes.
-    exact : {"auto", "never"}
-        With "never" a node holds O(dim (k + b)), and no scatter of its own to score with either.
-    """
-
-    memory: int
-    exact: Exact
+    memory: int  # budget of each learner, in bytes
+    exact: Exact  # "never": O(dim (k + b)), and no scatter of its own to score with
 
     def is_narrow(self, schema: Schema) -> bool:
         """Return whether a group reports whole scatters."""
@@ -550,10 +528,7 @@ def _packed(part: Piece) -> bytes:
 
 
 class _Engine:
-    """SAPCA as a `Learner`; its summary is rounded to float32, as it will arrive.
-
-    In a narrow group it is a whole scatter, if the engine holds one.
-    """
+    """SAPCA as a `Learner`; its summary is a whole scatter, or float32, as it will arrive."""
 
     def __init__(self, engine: SAPCA, *, narrow: bool) -> None:
         self._engine, self._narrow = engine, narrow

@@ -1,16 +1,6 @@
 """Bounded influence: how much a child may count in a merge, by what others like it have.
 
-A plain merge believes every child: one with an honest number of readings and a sigma twenty times
-too large turns the model by 90 degrees. Each is compared with what an honest node could have sent.
-
-1. Readings: the group's row rate times the child's age. The rate is one that several *other*
-   nodes reach, so that no node sets its own.
-2. Energy and mean: the spread over nodes. Three times the median is allowed, and more only if
-   five others are like it.
-3. A child beyond that is faded as a whole. The factor is exactly 1 for all others.
-4. The result is a pure function of values. It rises with age, and never depends on an order.
-
-It does not detect a lie within the bounds: docs/mathematics.md.
+The formulas, and what they do not detect: docs/mathematics.md, "Bounded influence".
 """
 
 from __future__ import annotations
@@ -48,45 +38,34 @@ FIRST_ROWS = 100.0
 
 
 class Readings(NamedTuple):
-    """What honest nodes of these ages may have reported, (n,).
+    """What honest nodes of these ages may have reported, (n,)."""
 
-    `most` readings are counted, with the tolerance; `usual` ones, without, allow energy and shifts.
-    """
-
-    most: Array
-    usual: Array
+    most: Array  # that are counted, with the tolerance
+    usual: Array  # without; they allow energy and shifts
 
     @classmethod
     def of(cls, earned: Array, first: float) -> Readings:
-        """Return them for readings by rate and age, and those of a first report.
-
-        A node that has earned as many has no energy by those of its first report.
-        """
+        """Return them for readings by rate and age, and those of a first report."""
         slack = np.maximum((TOLERANCE - 1) * earned, first)
+        # A node that has earned as many has no energy by those of its first report.
         return cls(earned + slack, np.maximum(earned, first))
 
 
 class Spread(NamedTuple):
-    """Children's effective samples, as of their newest reports, and energy per sample; (n,) all.
-
-    `energy` is about the group's middle; `offset`, the mean's squared distance from it, is a part.
-    """
+    """Children's effective samples, as of their newest reports, and energy per sample; (n,) all."""
 
     rows: Array
-    energy: Array
-    offset: Array
+    energy: Array  # about the group's middle
+    offset: Array  # a part of it: the mean's squared distance from the middle
 
 
 class InfluenceBound(NamedTuple):
-    """How far a child is beyond what it may have, times the bounds; 0 within. `factor` fades it.
-
-    `mean` is by the sum of the readings' distances from the group's middle.
-    """
+    """How far a child is beyond what it may have, times the bounds; 0 within. `factor` fades it."""
 
     factor: float
     rows: float
     energy: float
-    mean: float
+    mean: float  # by the sum of the readings' distances from the group's middle
 
     @property
     def notable(self) -> bool:
@@ -127,16 +106,13 @@ def effective_age(seconds: Array, half_life: float | None) -> Array:
 
 
 def row_rates(rows: Array, ages: Array, reported: Array, known: npt.NDArray[np.bool_]) -> Array:
-    """Return for each node the rows a second that several others have.
-
-    The k-th largest rate of the others with k = 5, or half of them where they are fewer than ten:
-    otherwise one node that stands still would bound a small group. `reported` (n,) are effective
-    ages at newest reports: a node that is away keeps its rate. At least half of the age is taken,
-    whatever a clock says. Only rates of `known` nodes, heard for long enough, count.
-    """
+    """Return for each node the rows a second that several others `known` for long enough have."""
+    # Effective ages at newest reports: a node that is away keeps its rate. At least half of the age
+    # is taken, whatever a clock says.
     rates = rows / np.maximum(np.maximum(reported, ages / 2), TINY)
     count = int(known.sum())
     others = np.where(known, count - 1, count)
+    # Half of the others where they are few: else one node that stands still would bound the group.
     ks = np.minimum(LIKE, -(-others // 2))
     largest = np.sort(rates[known])[::-1]
     # A node among the k largest is left out of them: the next one moves up.
@@ -156,16 +132,14 @@ def allowed_energy(energy: Array) -> Array:
 
 
 def node_excess(part: Spread, readings: Readings) -> Array:
-    """Return how many times each node is beyond its bounds: (n, 3), at most 1 within.
-
-    The sum of distances, rows * |mean - m|, is bounded beside the energy: a mean moves by it.
-    """
+    """Return how many times each node is beyond its bounds: (n, 3), at most 1 within."""
     energy = np.maximum(allowed_energy(part.energy), TINY)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         times = part.rows / np.maximum(readings.usual, TINY)
         excess = (
             part.rows / np.maximum(readings.most, TINY),
             times * part.energy / energy,
+            # The sum of distances, rows * |mean - m|, by which a mean moves.
             times * np.sqrt(part.offset / energy),
         )
     return _finite(np.stack(excess, axis=1))

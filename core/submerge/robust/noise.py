@@ -1,7 +1,4 @@
-"""TypicalNoise: the noise level of similar summaries, and which directions stand out from it.
-
-One summary does not show which of its directions are noise, or forged; a typical one of many does.
-"""
+"""TypicalNoise: the noise level of similar summaries, and which directions stand out from it."""
 
 from __future__ import annotations
 

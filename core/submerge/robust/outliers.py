@@ -1,17 +1,8 @@
 """screen(): which children to leave out of a merge, and how much the others may count.
 
-A merge trusts every child: one with sigma a million times too large turns the model by 90
-degrees. So the children of a group are compared with each other. The result is a pure function
-of them all, so nothing has to be undone: a child that resembles the others again is merged again.
-
-1. A child counts once in every median, whatever weight it claims.
-2. A direction counts as far as it stands out from noise (`noise`). Directions within noise are
-   not compared: those of young children, and all where there is no gap.
-3. A child is an outlier by what it has and the others have not, never by what it lacks: a pump
-   that stands still is no outlier.
-4. At most half are left out. The others are many and alike: a fleet of two kinds is two groups.
-
-It stops gross forgeries, not subtle ones: docs/mathematics.md describes what remains possible.
+The formulas, what it stops and what it does not: docs/mathematics.md, "Robust merging". A child is
+an outlier by what it has and the others have not, never by what it lacks: a pump that stands still
+is no outlier.
 """
 
 from __future__ import annotations
@@ -71,13 +62,10 @@ class Middle:
 
 
 def of_projectors(members: Sequence[Projector]) -> Middle:
-    """Return the geometric median of projectors, in the Frobenius norm; each counts once.
-
-    It is sought among matrices on the span that many members share. Every direction that a quarter
-    of them have is in that span, since its dimension is the most eigenvalues of that size that the
-    mean projector's trace allows. A member's part beyond the span counts in its distance. O(n k dim
-    q), with q four times the k of the mean member, and n k q^2 a round.
-    """
+    """Return the geometric median of projectors, in the Frobenius norm; each counts once."""
+    # Every direction that a quarter of the members have is in this span, since its dimension is the
+    # most eigenvalues of that size that the mean projector's trace allows. O(n k dim q), with q
+    # four times the k of the mean member, and n k q^2 a round.
     span = _span(members)
     held = np.array([len(each.shares) for each in members])
     starts = np.concatenate([[0], np.cumsum(held)[:-1]])
@@ -146,9 +134,10 @@ def loudness(
     """Return for each part its largest ratio to the mean of the others: (n,).
 
     For a direction u of part i: u' S_i u over the mean of u' S_j u, with S_j = U_j diag(sigma_j^2 /
-    w_j) U_j' + (mean_j - m)(mean_j - m)'. O(n k dim q + n k q^2). Energies count times `weights`
-    where parts speak as others: forged ones for no more than allowed. Beyond the shared `span`
-    (dim, q), a part has `floor` per sample along any direction.
+    w_j) U_j' + (mean_j - m)(mean_j - m)'. O(n k dim q + n k q^2).
+
+    weights : Of parts' energies where they speak as others: forged ones count as much as allowed.
+    span, floor : Shared (dim, q); beyond it a part has `floor` per sample along any direction.
     """
     # Row by row sigma u' / sqrt(w), and the shift of the mean last: S_j is their Gram matrix.
     stacks = [_rows(part, center) for part in parts]
@@ -227,12 +216,11 @@ def screen(
 ) -> Screening:
     """Compare children with each other, by name; their order does not matter, to the last bit.
 
-    Directions beyond `rank` count as noise; `unit` is the weight of one sample, in parts that have
-    faded. Scaling all readings, or all weights and `unit`, does not change the result. O(n k dim
-    q), q of some 4 rank: n = 1000, dim = 512 and rank = 10 take about half a second, once after a
-    change.
+    rank : Directions beyond count as noise.
+    unit : The weight of one sample, in parts that have faded.
     """
     check_rank(rank)
+    # O(n k dim q), q of some 4 rank: n = 1000, dim = 512 and rank = 10 take half a second.
     names = sorted(name for name, part in parts.items() if part.weight > 0)
     if len(names) < LEAST:
         return NO_OUTLIERS
@@ -299,10 +287,7 @@ def _shared(middle: Middle) -> Middle:
 def _offsets(
     parts: Sequence[Subspace], typical: TypicalNoise, unit: float, middle: Middle | None
 ) -> Array:
-    """Return each mean's distance from their geometric median, in units of typical deviations.
-
-    Those are of shared directions, and of noise beyond them, where a shift makes its own.
-    """
+    """Return each mean's distance from their geometric median, in units of typical deviations."""
     points = np.stack([part.mean for part in parts])
     center = of_points(points)
     offs = points - center

@@ -31,11 +31,8 @@ def named_kernel(
     coef0: float = 0.0,
     nu: float = 1.5,
 ) -> Kernel:
-    """Return the kernel that an estimator's parameters name; UsageError for bad ones.
-
-    A `Kernel` brings its own parameters: of the others only `gamma` is used, where the kernel's is
-    None. "auto" leaves gamma None, to be settled.
-    """
+    """Return the kernel that an estimator's parameters name; UsageError for bad ones."""
+    # A `Kernel` brings its own parameters; "auto" leaves gamma None, to be settled.
     automatic = isinstance(gamma, str) and gamma == "auto"
     # None would be ambiguous: in a kernel it means an open gamma, elsewhere a default.
     if not automatic and not (is_number(gamma) and gamma > 0):

@@ -1,9 +1,4 @@
-"""NystromKPCA: kernel PCA from a few landmarks (NY-KPCA), in one pass, that merges.
-
-With the landmarks chosen, rows add to a small covariance: learning continues row by row
-(`partial_fit`), and estimators with the same landmarks merge without any loss (`merge`).
-It does not use a Gram matrix of the rows, and finds no pre-images.
-"""
+"""NystromKPCA: kernel PCA from a few landmarks (NY-KPCA), in one pass, that merges."""
 
 from __future__ import annotations
 

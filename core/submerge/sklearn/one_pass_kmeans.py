@@ -1,8 +1,4 @@
-"""OnePassKernelKMeans: kernel k-means without the kernel matrix.
-
-Each column of the kernel matrix is computed once, `one_pass` keeps a low-rank approximation, and
-scikit-learn's `KMeans` clusters its rows. Memory is O(n (r + l)), not O(n^2).
-"""
+"""OnePassKernelKMeans: kernel k-means by `one_pass` and scikit-learn's `KMeans`."""
 
 from __future__ import annotations
 

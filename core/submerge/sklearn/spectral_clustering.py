@@ -1,8 +1,4 @@
-"""KernelSpectralClustering: random features, their leading scores, k-means.
-
-It uses the functions of `submerge.kernel.spectral`, with which a fleet clusters without moving a
-row. Here all rows are in one place, and k-means is scikit-learn's.
-"""
+"""KernelSpectralClustering: random features, their leading scores (`kernel.spectral`), k-means."""
 
 from __future__ import annotations
 

@@ -1,12 +1,5 @@
 """StreamingPCA: the engine with scikit-learn's interface.
 
-Its methods and attributes mean what they mean in scikit-learn's `PCA`, learnt in blocks
-and in O(n_features k) memory, or a constant. It adds `merge`. With a `kernel`, rows are first
-mapped to random features (`kernel_names`), and everything else is the same. It does not whiten,
-choose a solver, or take sparse matrices without a kernel.
-
-Rules of this file:
-
 1. scikit-learn is imported in this package only; `submerge` itself does not need it.
 2. Learning does no decomposition for attributes: they are computed when read.
 3. Parameters are kept as given and checked in `fit`, by `SAPCA` where it checks them.

@@ -1,11 +1,7 @@
 """SubspaceDetector: anomalous rows, found as a client finds them, with scikit-learn's interface.
 
-**Which way is up.** In scikit-learn a high score is normal. Elsewhere in submerge a high score is
-anomalous. Of this class, what scikit-learn has a name for (`score_samples`, `decision_function`,
-`offset_`) follows scikit-learn; `threshold_` is a distance, and rows beyond it are anomalous.
-
-Rows are scored one by one, each by its squared Mahalanobis distance with a noise of its own for
-each channel (`pca.factor`). Alarms, which join rows, are not of this class (`history.detection`).
+In scikit-learn a high score is normal, elsewhere in submerge anomalous: what scikit-learn has a
+name for follows it. Rows are scored one by one (`pca.factor`); `history.detection` joins them.
 """
 
 from __future__ import annotations

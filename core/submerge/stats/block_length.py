@@ -1,14 +1,9 @@
-"""Block length: how long the blocks of a group are, from how long its scores stay alike.
-
-A block has to outlast what one cause does to the scores: else one bad hour is many blocks, and
-fewer alarms are raised than were promised. A longer block gives fewer maxima, and limits later; and
-several alarms in it are more than were promised, so `MOST_S` bounds it. Whatever length it is, a
-limit is exceeded in the share of blocks that was promised: a node that reports a wrong length
-delays limits, and does not move them.
+"""Block length: how long the blocks of a group are (docs/decisions/0035).
 
 Method of batch means (Law and Kelton 2000, section 9.5.3): means of successive spans of 2^j rows
 are correlated as long as the scores within them are. The first span whose successive means are
-correlated by less than `ALIKE` is long enough.
+correlated by less than `ALIKE` is long enough. Several alarms in a block are more than were
+promised, so `MOST_S` bounds it. A node that reports a wrong length does not move limits.
 """
 
 from __future__ import annotations
@@ -138,11 +133,9 @@ def _with_means(levels: tuple[_Level, ...], means: list[float]) -> tuple[_Level,
 
 
 def group_block_s(lengths: Sequence[int], now_s: float) -> float:
-    """Return the length of a group's blocks, `now_s` so far: 2^i seconds, or 0 for an hour.
-
-    The upper quartile of what nodes call for, or less where few would have too few such blocks. It
-    stays unless that differs by `APART`: with every change, nodes count from zero.
-    """
+    """Return the length of a group's blocks, `now_s` so far: 2^i seconds, or 0 for an hour."""
+    # The upper quartile of what nodes call for, or less where few would have too few such blocks.
+    # It stays unless that differs by `APART`: with every change, nodes count from zero.
     nodes, seen = sum(lengths), 0
     for i, count in enumerate(lengths[: LONGEST + 1]):
         seen += count

@@ -1,13 +1,10 @@
 """Block maxima: the highest score statistic of each block of rows, and limits fitted to them.
 
 Alarm limits allow at most so many false alarms ("1 false per week"). A quantile of single
-scores cannot give such a limit: a thousand high ones of one bad afternoon are one alarm. A score
-statistic is the k-th largest of the last m scores, and an alarm is raised when it exceeds the
-limit. A limit that a share q of the block maxima exceeds is exceeded in a share q of the blocks, so
-there are at most q alarms a block. The group chooses how long a block is (`block_length`).
+scores cannot give such a limit: a thousand high ones of one bad afternoon are one alarm. A limit
+that a share q of the block maxima exceeds allows at most q alarms a block (docs/decisions/0017).
 
-1. Block maxima of one length merge exactly, as sketches do: a group measures in a day what takes a
-   node a month. Those of another length are never mixed with them.
+1. Block maxima of one length merge exactly, as sketches do; those of another are never mixed in.
 2. Beyond the counted maxima, a generalized Pareto tail is fitted to the largest block maxima
    (peaks over threshold) by probability-weighted moments (Hosking and Wallis 1987).
 3. With few maxima the limit errs on the high side: a smaller share is asked for (see `limit`).
@@ -82,28 +79,19 @@ _FIRST: tuple[By, ...] = ("spe", "t2", "linear", "channel")
 
 @dataclass(frozen=True, slots=True)
 class BlockMaxima:
-    """Block maxima of a node or a group.
-
-    spe, t2, linear, channel, distance, smoothed, ewma : QuantileSketch
-        Fine ones; `linear` is empty outside kernel groups, and the last three without factors.
-    longest : int
-        Blocks since the first scores of the node that has scored longest: the first hour of forty
-        nodes is not a week.
-    block_s : float
-        Length of a block, seconds; 0 is an hour.
-    lengths : tuple of int
-        Nodes by the length that their rows call for: entry i counts those of 2^i seconds.
-    """
+    """Block maxima of a node or a group, in fine sketches."""
 
     spe: QuantileSketch
     t2: QuantileSketch
-    linear: QuantileSketch
+    linear: QuantileSketch  # empty outside kernel groups
+    # Blocks since the first scores of the node that has scored longest: the first hour of forty
+    # nodes is not a week.
     longest: int = 0
     channel: QuantileSketch = _NOTHING
-    distance: QuantileSketch = _NOTHING
+    distance: QuantileSketch = _NOTHING  # empty without factors
     smoothed: QuantileSketch = _NOTHING
-    block_s: float = 0.0
-    lengths: tuple[int, ...] = ()
+    block_s: float = 0.0  # seconds; 0 is an hour
+    lengths: tuple[int, ...] = ()  # nodes whose rows call for 2^i seconds
     ewma: QuantileSketch = _NOTHING
 
     @property
@@ -142,16 +130,13 @@ NONE = BlockMaxima(_NOTHING, _NOTHING, _NOTHING)
 
 
 def pooled(*parts: BlockMaxima) -> BlockMaxima:
-    """Return the block maxima of all parts together, exactly.
-
-    Of several lengths of blocks, the one monitored longest counts, by all parts together: a node
-    counts blocks of a new length until they are (`WatchedBlocks`). No part counts for longer than
-    the median of them, or than a node remembers: one that claims more must not displace the others.
-    """
+    """Return the block maxima of all parts together, exactly."""
     spans: dict[float, float] = {}
     held = sorted(part.span_s for part in parts if part.span_s > 0)
     # With two parts neither is the odd one.
     most_s = min(held[len(held) // 2], 2 * WINDOW_S) if held else 0.0
+    # Of several lengths, the one monitored longest counts: a node counts blocks of a new one until
+    # they are. A part that claims more than the median must not displace the others.
     for part in parts:
         spans[part.block_s] = spans.get(part.block_s, 0.0) + min(part.span_s, most_s)
     block_s = max(spans, key=lambda each: (spans[each], each), default=0.0)
@@ -167,11 +152,9 @@ def pooled(*parts: BlockMaxima) -> BlockMaxima:
 
 
 def independent(kinds: int) -> float:
-    """Return how many independent statistics so many kinds are worth.
-
-    Statistics of the same rows exceed their limits together: three did so 2.4 times as often as
-    one, in rows without a plant, and less often in plants (docs/decisions/0035).
-    """
+    """Return how many independent statistics so many kinds are worth."""
+    # Statistics of the same rows exceed their limits together: three did so 2.4 times as often as
+    # one, in rows without a plant, and less often in plants (docs/decisions/0035).
     return 1 + 0.6 * (kinds - 1)
 
 
@@ -182,17 +165,14 @@ def enough(sketch: QuantileSketch, share: float, reach: float = REACH) -> bool:
 
 @lru_cache(maxsize=64)
 def limit(sketch: QuantileSketch, share: float, reach: float = REACH) -> float:
-    """Return the limit that a share of the blocks exceeds, from a fine sketch of block maxima.
-
-    `reach` is `LONG_REACH` for a limit that was known before. If n q of n maxima exceed a limit, q
-    is known to a factor of about 1 + 1 / sqrt(n q), one standard deviation of a count. The limit is
-    that of the share over 1 + `CAUTION` / sqrt(n q). Raises NothingLearnt unless `enough`.
-    """
+    """Return the limit that a share of the blocks exceeds; NothingLearnt unless `enough`."""
     if not 0 < share < 1:
         raise UsageError(f"a share of the blocks is above 0 and below 1, got {share!r}")
     n = sketch.n
     if not enough(sketch, share, reach):
         raise NothingLearnt(f"{n} block maxima are too few for one block in {1 / share:.0f}")
+    # If n q of n maxima exceed a limit, q is known to a factor of about 1 + 1 / sqrt(n q), one
+    # standard deviation of a count.
     careful = share / (1 + CAUTION / (n * share) ** 0.5)
     if n * careful >= COUNTED:
         return quantile(sketch, 1 - careful)
@@ -205,13 +185,11 @@ ALIKE = 1.0
 
 @lru_cache(maxsize=64)
 def drawn(group: QuantileSketch, own: QuantileSketch, share: float, reach: float = REACH) -> float:
-    """Return the limit of one machine, by its own maxima and those of its group.
-
-    With k of its n maxima above, and the group's rate r, its rate is (a + k) / (a / r + n).
-    """
+    """Return the limit of one machine, by its own maxima and those of its group."""
     if not own.n or group.n < 2 * own.n:
         return limit(group, share, reach)  # it is the group itself, or half of it
 
+    # With k of its n maxima above, and the group's rate r, its rate is (a + k) / (a / r + n).
     def rate(group_share: float) -> float:
         over = above(own, limit(group, group_share, reach))
         return (ALIKE + over) / (ALIKE / group_share + own.n)

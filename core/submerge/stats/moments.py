@@ -1,7 +1,7 @@
 """Moments: count, mean and squared deviations of each channel, in the channels' own units.
 
 Pooled exactly (Chan, Golub and LeVeque 1983), they give center and scale; those of scaled readings
-and a projected sample of them give `spread`, and so gamma.
+and a projected sample of them give `spread`, and so gamma (docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -82,11 +82,9 @@ def merged(*parts: Reservoir) -> Reservoir:
 
 
 def typical_square(reservoir: Reservoir) -> float:
-    """Return the typical squared distance between two rows, in the rows' own units.
-
-    From 64 rows it is, in 18 of 20 cases, off by at most a fifth where rows vary in many
-    directions, by a factor of 2.5 where along one line; 0 where float32 rounding hides distances.
-    """
+    """Return the typical squared distance between two rows, in the rows' own units."""
+    # From 64 rows it is, in 18 of 20 cases, off by at most a fifth where rows vary in many
+    # directions, by a factor of 2.5 where along one line.
     squares = []
     for which in range(SETS):
         points = reservoir.points[reservoir.priorities % SETS == which].astype(np.float64)
@@ -209,12 +207,7 @@ def pooled(*parts: Moments) -> Moments:
 
 
 def typical(nodes: Sequence[Moments]) -> Moments:
-    """Return moments that no one of several nodes decides: means and variances are medians.
-
-    A node's variance is about the common mean; of a channel that most nodes have constant it is
-    that of at least two others. Of samples each has a bounded part, for it draws its own
-    priorities.
-    """
+    """Return moments that no one of several nodes decides: means and variances are medians."""
     count = sum(node.count for node in nodes)
     mean = np.median([node.mean for node in nodes], axis=0)
     offsets = np.array([node.mean - mean for node in nodes])
@@ -227,6 +220,7 @@ def typical(nodes: Sequence[Moments]) -> Moments:
     lower = np.take_along_axis(ascending, np.where(varying > 1, place, 0)[None], axis=0)[0]
     middle = np.median(variances, axis=0)
     samples = [node.sample for node in nodes if node.sample is not None]
+    # Of samples each has a bounded part, for it draws its own priorities.
     most = -(-2 * KEPT // max(1, len(samples)))
     sample = merged(*(each.first(most) for each in samples)) if samples else None
     return Moments(count, mean, count * np.where(middle > 0, middle, lower), sample)
@@ -247,17 +241,14 @@ def movers(nodes: Mapping[str, Moments]) -> list[str]:
 
 
 def spread(moments: Moments) -> float:
-    """Return half the squared distance between two rows: the argument of `Kernel.auto`; 1 for none.
-
-    Its mean is the trace of the covariance, which moments have exactly. Where the sample's
-    typical value is less than `SMALL` of that, a few outlying rows dominate the mean, and the
-    sample's value is returned. For rows along few directions it may be a third by chance.
-    """
+    """Return half the squared distance between two rows, for `Kernel.auto`; 1 for none."""
     trace = float(moments.variance.sum())
     if not trace > 1e-300:  # 1 / trace would overflow
         return 1.0
     sample = moments.sample
     if sample is None or len(sample.priorities) < ENOUGH:
         return trace
+    # Where it is less than `SMALL` of the exact mean, the trace, a few outlying rows dominate that.
+    # For rows along few directions it may be a third by chance.
     half = typical_square(sample) / 2
     return half if 1e-300 < half < SMALL * trace else trace

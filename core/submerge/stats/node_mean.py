@@ -1,8 +1,4 @@
-"""OwnMean: one node's own mean, while the fleet learns how readings vary (center = "own").
-
-Ten readings are enough for a mean, but from one time of day. Until it covers a day (`settled`),
-limits are wider, T2 is not monitored, and the node's scores do not count for the group's limits.
-"""
+"""OwnMean: one node's own mean, while the fleet learns how readings vary (center = "own")."""
 
 from __future__ import annotations
 

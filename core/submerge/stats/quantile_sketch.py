@@ -8,7 +8,6 @@ Lee, PVLDB 12, 2019; the collapse: Epicoco et al., UDDSketch, IEEE Access 8, 202
    allows. So it depends on the scores alone, and the merge of sketches *is* the sketch of all
    scores.
 3. Empty buckets cost nothing: an outlying score takes one bucket, however far out it lies.
-4. Scores are never removed from a sketch: they age by windows, see `SketchTally`.
 
 COARSE takes a hundred bytes and holds all scores; FINE takes under two kilobytes, with buckets two
 percent wide, and holds the block maxima that alarm limits need.

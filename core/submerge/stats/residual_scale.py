@@ -78,12 +78,9 @@ class ResidualScale:
         return ResidualScale(squares, total, self.span_s + passed_s)
 
     def weights(self, expected: Array) -> Array:
-        """Return one over the typical square of each channel, 0 where none is known: (channels,).
-
-        expected : (channels,), mean squares under the model. The scale is at least `LEAST` of
-            them, because an unused channel deviates by rounding alone.
-        """
+        """Return one over the typical square of each channel (channels,), 0 if unknown."""
         solid = (expected > 0) & self.mature
+        # An unused channel deviates by rounding alone.
         typical = np.maximum(self.squares, LEAST * expected)
         return np.divide(1.0, typical, out=np.zeros_like(typical), where=solid)
 

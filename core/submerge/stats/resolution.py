@@ -1,7 +1,6 @@
 """Resolution: the step that readings of a channel move by, and the noise that it makes.
 
-Reading a value to a step adds an error of variance step^2 / 12 (a uniform error of one step), so
-no channel is known better than that. A channel that has never varied is known to no step at all.
+Reading to a step adds an error of variance step^2 / 12 (docs/decisions/0066).
 """
 
 from __future__ import annotations
@@ -27,18 +26,12 @@ ROUNDING = 1e-10
 
 
 class Resolution(NamedTuple):
-    """The steps of channels after some rows: an immutable set of arrays (channels,), NaN unknown.
+    """The steps of channels after some rows: immutable arrays (channels,), NaN if unknown."""
 
-    last : the newest reading
-    step : the least difference between a reading and the next, where they differ
-    before : that of other readings, of an earlier time: a channel is as coarse as either
-    seen : how often readings differed by the step, `ENOUGH` at most
-    """
-
-    last: Array
-    step: Array
-    before: Array
-    seen: Array
+    last: Array  # the newest reading
+    step: Array  # the least difference between a reading and the next, where they differ
+    before: Array  # that of an earlier time: a channel is as coarse as either
+    seen: Array  # how often readings differed by the step, `ENOUGH` at most
 
     @classmethod
     def none(cls, channels: int) -> Resolution:
@@ -52,11 +45,7 @@ class Resolution(NamedTuple):
         return Resolution.none(len(self.last))._replace(before=np.fmax(self.step, self.before))
 
     def after(self, rows: Array) -> tuple[Resolution, Array | None]:
-        """Return it after rows (n, channels), scaled, NaN for gaps; and the steps at each of them.
-
-        Steps are (3, n, channels), as `steps`; None where all are as before. However rows are cut,
-        they are the same.
-        """
+        """Return it after rows (n, channels), and steps (3, n, channels), None if as before."""
         values = np.concatenate((self.last[None], rows))
         gaps = np.isnan(values)
         if gaps[1:].any():
@@ -87,16 +76,14 @@ class Resolution(NamedTuple):
 
 
 def as_read(noise: Array, steps: Array, flat: npt.NDArray[np.bool_]) -> Array:
-    """Return the variances of noise (channels,) of readings with steps, (n, channels).
-
-    What was measured includes the error of reading to the steps before. That of larger ones is
-    added. Of a `flat` channel nothing was measured: it is unknown, `UNKNOWN`, or the error alone.
-    """
+    """Return the variances of noise (channels,) of readings with steps, (n, channels)."""
     step, before, seen = steps
     # Readings that are not on a grid never move by the same amount again, and a fault does once.
     known = seen >= np.where(flat, 1, np.where(np.isnan(before), 2, ENOUGH))
     now, before = np.where(known, np.square(step), np.nan) / 12, np.square(before) / 12
     coarse = np.fmax(now, before)
+    # What was measured includes the error of reading to the steps before. Of a `flat` channel
+    # nothing was measured.
     more = noise + np.nan_to_num(np.maximum(now - before, 0.0))
     unknown = UNKNOWN * float(noise.max())
     least = np.where(np.isnan(coarse) & flat, unknown, coarse)

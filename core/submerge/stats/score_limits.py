@@ -31,23 +31,17 @@ class LimitSteps(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """Quantiles of a whole group's `n` recent scores: values below which `shares` of them lie.
-
-    `linear` is of the readings, empty where `spe` is; `distance` is empty without factors.
-    """
+    """Quantiles of a whole group's `n` recent scores: values below which `shares` of them lie."""
 
     shares: tuple[float, ...]
     spe: tuple[float, ...]
     t2: tuple[float, ...]
     n: int
-    linear: tuple[float, ...] = ()
-    distance: tuple[float, ...] = ()
+    linear: tuple[float, ...] = ()  # of the readings; empty where `spe` is
+    distance: tuple[float, ...] = ()  # empty without factors
 
     def above(self, scores: Array, by: By) -> Array:
-        """Return the highest share of recent scores (n,), corrected for gaps, that each is above.
-
-        Shares up to one half describe typical scores and are not limits: there it is 0.
-        """
+        """Return the highest share of recent scores that each (n,) is above, gaps corrected."""
         return self.steps(by).above(scores)
 
     def steps(self, by: By) -> LimitSteps:
@@ -59,15 +53,12 @@ class Limits:
         return LimitSteps(shares, np.minimum.accumulate(values[::-1])[::-1])
 
     def anomaly_score(self, scores: Mapping[By, Array]) -> Array:
-        """Return how anomalous each row is: 0 at the median of recent rows, 1 at the 99 % limit.
-
-        It is the largest of several kinds, at most `MOST_ANOMALOUS`: features are blind to faults
-        that readings show, and the other way round. All start at the median, because the distance
-        from median to limit differs, and the smallest one would hide the others.
-        """
+        """Return how anomalous each row is: 0 at the median of recent rows, 1 at the 99 % limit."""
         each = [
             self._above(of, values) for kind, of in scores.items() if (values := self._of(kind))
         ]
+        # The largest: features are blind to faults that readings show, and the other way round. All
+        # start at the median, because the distance from median to limit differs.
         return np.asarray(np.max(each, axis=0))
 
     def _of(self, kind: By) -> tuple[float, ...]:

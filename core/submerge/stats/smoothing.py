@@ -1,8 +1,6 @@
-"""ewma(): the exponentially weighted moving average of scores.
+"""ewma(): the exponentially weighted moving average of scores (Roberts, Technometrics 1, 1959).
 
-A fault that moves every row by little shows in the mean of scores, and one row that is far off
-shows in it, too (Roberts, Technometrics 1, 1959). Scores are not capped before they are averaged:
-that would hide short incidents (docs/decisions/0065).
+Scores are not capped before: that would hide short incidents (docs/decisions/0065).
 """
 
 from __future__ import annotations
@@ -25,13 +23,10 @@ soon after the others are normal."""
 
 
 def ewma(scores: Array, last: float = 0.0, limit: float = math.inf) -> Array:
-    """Return the moving average after each score (n,), oldest first, not negative.
-
-    s_i = WEIGHT x_i + (1 - WEIGHT) min(s_(i-1), HELD limit)
-
-    `last` is the average before, at first 0: a first row is over if it is ten limits off.
-    """
+    """Return the moving average after each score (n,), oldest first, not negative."""
     averages, most = [], HELD * limit
+    # s_i = WEIGHT x_i + (1 - WEIGHT) min(s_(i-1), HELD limit). At first 0: a first row is over if
+    # it is ten limits off.
     for score in scores.tolist():
         last = WEIGHT * score + KEPT * min(last, most)
         averages.append(last)

@@ -1,8 +1,4 @@
-"""Statistic: what alarms compare with a limit.
-
-All are listed here. Limits, scores, drills, exports, records and tables ask a statistic what it is
-made of, where it raises alarms and what to call it, and take no statistic by its name.
-"""
+"""Statistic: what alarms compare with a limit; all are listed here, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,16 +1,15 @@
 """StuckDetector: how well other channels predict each channel, and which channels are stuck.
 
-A stuck channel may repeat a normal number, and a model that keeps learning it learns that it is
-unrelated to the rest. Two rules find it:
+A model that keeps learning a stuck channel learns that it is unrelated to the rest. Two rules find
+it, though the number that it repeats may be normal:
 
-1. It repeats one number, and the prediction by the others has moved by far more than its typical
-   error. This distinguishes a stuck light sensor from night.
-2. It repeats one number inside its range and has never done so for long (`RunLengths`).
-   This needs no prediction.
+1. The prediction by the others has moved by far more than its typical error. This distinguishes a
+   stuck light sensor from night.
+2. It is inside its range and has never repeated one number for long (`RunLengths`).
 
-It is stuck no longer when it reads another number, or nothing. What is predicted while it reads
-nothing does not count: the channels that predict it best, of the same device, are then mostly
-silent as well. A channel that has read one number from the start is not in use, and not stuck.
+What is predicted while it reads nothing does not count: the channels that predict it best, of the
+same device, are then mostly silent as well. A channel that has read one number from the start is
+not in use, and not stuck.
 """
 
 from __future__ import annotations
@@ -73,10 +72,8 @@ class RunLengths(NamedTuple):
         return not np.isnan(rows.sum())
 
     def after(self, rows: Array) -> tuple[RunLengths, Flags]:
-        """Return the runs after more rows (n, channels), and which channels have changed in them.
-
-        NaN is no reading: a run neither ends nor grows by it. However rows are cut, it is the same.
-        """
+        """Return the runs after more rows (n, channels), and which channels have changed."""
+        # A run neither ends nor grows by a gap. However rows are cut, it is the same.
         # NaN differs from itself: a channel without readings has no run to continue.
         same = np.empty(rows.shape, dtype=np.bool_)
         np.equal(rows[0], self.last, out=same[0])
@@ -229,23 +226,15 @@ _RECENT = (1 - 1 / SMOOTH) ** np.arange(CHUNK - 1, -1, -1) / SMOOTH
 
 
 class Habits(NamedTuple):
-    """Behaviour of each channel: an immutable set of arrays (channels,).
+    """Behaviour of each channel: an immutable set of arrays (channels,)."""
 
-    weight, mean, scatter, error : float64, number of readings learnt, faded; their mean; summed
-        squared distances to it, and to the predictions
-    learnt : int64, readings learnt, not faded
-    others, others_then : float64, the averaged prediction by the others, now and when the
-        current run began; NaN before the first row
-    stuck : bool
-    """
-
-    weight: Array
+    weight: Array  # readings learnt, faded
     mean: Array
-    scatter: Array
-    error: Array
-    learnt: Counts
-    others: Array
-    others_then: Array
+    scatter: Array  # summed squared distances to the mean
+    error: Array  # summed squared distances to the predictions
+    learnt: Counts  # readings, not faded
+    others: Array  # the averaged prediction by the others, NaN before the first row
+    others_then: Array  # the same when the current run began
     stuck: Flags
 
     @classmethod
@@ -276,10 +265,7 @@ class StuckDetector:
 
     @property
     def r2(self) -> Array:
-        """(channels,), the measured share of each channel's variance that the others predict.
-
-        NaN before enough readings, or where all are equal; negative if worse than the mean.
-        """
+        """(channels,), the share of each channel's variance that the others predict, or NaN."""
         known = (self.habits.learnt >= ENOUGH) & (self.habits.scatter > 0)
         return np.asarray(1 - _ratio(self.habits.error, self.habits.scatter, known))
 
@@ -308,10 +294,9 @@ class StuckDetector:
     ) -> None:
         """Process scaled readings (n, dim), oldest first; gaps are NaN, not filled.
 
-        `predicted` (n, channels) is filled rows less `Reconstruction.left_out`. `learns` (n,) are
-        rows with typical errors: those of an alarm, and stuck channels, are not learnt, but
-        checked. `held` (n, channels) are numbers repeated because no new one came: no readings of a
-        run. Rows are taken in chunks; `stuck` changes at the end of each.
+        predicted : (n, channels), filled rows less `Reconstruction.left_out`.
+        learns : (n,), rows with typical errors; those of an alarm are checked alone.
+        held : (n, channels), numbers repeated because no new one came: no readings of a run.
         """
         rows = rows[:, : self.channels]
         learns = None if learns is None or learns.all() else learns

@@ -1,3 +1,1 @@
-"""What several commands share: options, units, progress, pictures, and the admin API's client. No
-command is defined here.
-"""
+"""What several commands share: options, units, progress, pictures, and the admin API's client."""

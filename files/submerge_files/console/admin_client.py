@@ -1,6 +1,4 @@
-"""AdminClient: how commands ask a running aggregator, by the socket beside its store or by HTTPS. A
-wrong question or credential is bad input (status 2), and no answer a failure (status 1).
-"""
+"""AdminClient: how commands ask a running aggregator, by the socket beside its store or HTTPS."""
 
 from __future__ import annotations
 

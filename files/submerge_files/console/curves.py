@@ -1,6 +1,4 @@
-"""Curves: what a picture shows of any number of rows, in bounded memory: each point is the highest
-of a run of rows, which a mean would smooth away.
-"""
+"""Curves: what a picture shows of any number of rows: each point is the highest of a run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""matplotlib's figures, or a refusal without the package; and how a figure is written. Commands
-import what draws before they begin to work: a missing package is then known at once.
-"""
+"""matplotlib's figures, or a refusal without the package, before a command begins to work."""
 
 from __future__ import annotations
 

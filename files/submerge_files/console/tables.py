@@ -16,17 +16,14 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """One column: what a cell says of a row, escaped, and never broken unless it `folds`.
-
-    Cells with `lines` of their own have to be printable. Numbers are set to the `right`.
-    """
+    """One column: what a cell says of a row, escaped, and never broken unless it `folds`."""
 
     heading: str
     cell: Callable[[Row], str]
     shown: bool = True
     right: bool = False
     folds: bool = False
-    lines: bool = False
+    lines: bool = False  # a cell has several, and has to be printable
 
 
 def table(rows: Iterable[Row], columns: Iterable[Column[Row]], title: str = "") -> Table:

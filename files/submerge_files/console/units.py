@@ -1,6 +1,4 @@
-"""Durations, shares, rates and text of others, as a command line writes them: types for click, and
-figures for people. `span_text` writes seconds so that they read back.
-"""
+"""Durations, shares, rates and text of others, as a command line writes them, and for people."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The two ways to an aggregator's admin API: the socket beside its store, and HTTPS. A way opens a
-connection, and says in one line what is wrong with one: bad input (`UsageError`) if a person gave
-the wrong thing, `NoAnswer` if no aggregator is there.
-"""
+"""The two ways to an aggregator's admin API: the socket beside its store, and HTTPS."""
 
 from __future__ import annotations
 

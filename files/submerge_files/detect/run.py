@@ -100,19 +100,13 @@ class DetectRequest:
 
 @dataclass
 class Judged:
-    """What came of rows that were judged; those of other machines may be judged apart.
-
-    rows, judged : Rows that were read; those that could be judged.
-    stated_rows : Rows in which limits are exceeded once, if they are provisional; else 0.
-    left_out : Rows that could not be judged, by reason.
-    periods : Empty without times.
-    """
+    """What came of rows that were judged; those of other machines may be judged apart."""
 
     alarms: dict[str, list[FoundAlarm]] = field(default_factory=dict)
-    rows: int = 0
-    judged: int = 0
-    stated_rows: float = 0.0
-    left_out: Counter[str] = field(default_factory=Counter)
+    rows: int = 0  # that were read
+    judged: int = 0  # that could be judged
+    stated_rows: float = 0.0  # in which limits are exceeded once, if they are provisional
+    left_out: Counter[str] = field(default_factory=Counter)  # rows that could not, by reason
     periods: Periods = field(default_factory=Periods)
     level: AnotherLevel | None = None
 

@@ -1,3 +1,1 @@
-"""`submerge drill`: what a fleet's alarms would find, and what they would miss. Faults are tried on
-copies of rows (`submerge.drill`): of files, by a model, or at nodes.
-"""
+"""`submerge drill`: what a fleet's alarms would find, and what they would miss."""

@@ -1,8 +1,4 @@
-"""Drills on files: each file is a node, as in `submerge score`.
-
-Where the group has center = "own" rows are measured from the file's own mean, and typical errors of
-channels are those of its rows.
-"""
+"""Drills on files: each file is a node, as in `submerge score`, with its own typical errors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The picture of a drill: the smallest bias, drift and noise of each channel that are found, in
-standard deviations of the channel; answers of nodes hold none: theirs are scales of the schema.
-"""
+"""The picture of a drill: the smallest faults of each channel that are found, in its deviations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""learnt_settings(): what a history, or a model of one, settles of a fleet's configurations:
-those whose schema has the fingerprint of the model, so that a group with them takes it later.
-"""
+"""learnt_settings(): what a history, or a model of one, settles of a fleet's configurations."""
 
 from __future__ import annotations
 

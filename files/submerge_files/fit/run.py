@@ -45,16 +45,12 @@ MOST_MISSED = 6
 
 @dataclass(frozen=True)
 class Comparison:
-    """What detection finds of known faults: seconds to the first alarm, None if one was missed.
-
-    `outside` faults have no rows; false alarms overlap no fault, in `weeks` of rows of all
-    machines.
-    """
+    """What detection finds of known faults: seconds to the first alarm, None if one was missed."""
 
     delays: tuple[tuple[Label, float | None], ...]
-    outside: int
-    false_alarms: int
-    weeks: float
+    outside: int  # faults that have no rows
+    false_alarms: int  # that overlap no fault
+    weeks: float  # of rows of all machines
 
     @property
     def found(self) -> list[float]:

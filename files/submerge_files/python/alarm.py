@@ -16,14 +16,12 @@ from submerge.protocol.alarm_status import excess
 class AlarmSpan:
     """An alarm on rows.
 
-    began, peaked : When, as the frame has it; in UTC from files. Without times, the number of the
-        row: from 0 in a frame or an array, from 1 in a file.
+    began, peaked : As the frame has it, in UTC from files; else the row's number (in files from 1).
     ended : None if the rows ended first.
     worst : The highest score, over its limit.
     cause : Which score that was.
     channels : The channels to blame when it began, with their shares, the largest first.
-    value, expected : At the peak, of the channels that were to blame then: what was read, and what
-        the other channels say, in units.
+    value, expected : Of these at the peak: what was read, and what the others say, in units.
     provisional : Whether a limit of few rows raised it.
     settled : Whether it ended because the readings keep to a new level.
     """

@@ -1,9 +1,6 @@
 """Frames: tables of pandas, of polars and of NumPy, as columns of numbers with times; and back.
-Neither pandas nor polars is imported here: a table of theirs has brought it along. A frame's kind
-is known by the package that its class is from.
 
-FrameRows: the channels of a frame as one machine's `Recorded` rows, with their times. It stands
-where `Recordings` stand for files: `rows()` reads from the start, any number of times.
+Neither pandas nor polars is imported here: a table of theirs has brought it along.
 """
 
 from __future__ import annotations
@@ -54,18 +51,12 @@ PLACE = "the frame"
 
 @dataclass(frozen=True)
 class FrameColumn:
-    """A column of a table, or its index.
+    """A column of a table, or its index."""
 
-    kind : What it holds: numbers, times by their type, or text for anything else.
-    values : Returns it (n,): numbers, NaN for a gap; times in seconds since 1970, NaN for none;
-        NaN for text.
-    label : Returns what the table's reader sees in a row.
-    """
-
-    kind: Kind
+    kind: Kind  # numbers, times by their type, or text for anything else
     rows: int
-    values: Callable[[], Array]
-    label: Callable[[int], Any]
+    values: Callable[[], Array]  # (n,), NaN for a gap and for text; times since 1970
+    label: Callable[[int], Any]  # what the table's reader sees in a row
 
     def texts(self) -> Iterator[str]:
         """Yield what stands in it, "" for a gap."""
@@ -75,22 +66,17 @@ class FrameColumn:
 
 @dataclass(frozen=True)
 class Frame:
-    """A table whose columns have names.
-
-    index : If it is of times.
-    passed_over : The type of an index that is not of times, nor counts the rows; "" without one.
-    scores : Returns new columns with a value for each row, as a table of the same kind; beside
-        them, of a table without an index, its column of times of that name.
-    table : Returns a new table of the same kind; some columns are its index, where there is such.
-    """
+    """A table whose columns have names."""
 
     rows: int
     names: tuple[str, ...]
     columns: tuple[FrameColumn, ...]
+    # Returns new columns as a table of the same kind, with its times.
     scores: Callable[[Mapping[str, npt.NDArray[Any]], str | None], Any]
+    # Returns a new table of the same kind; some columns are its index, where there is such.
     table: Callable[[Mapping[str, Sequence[Any]], Sequence[str]], Any]
-    index: FrameColumn | None = None
-    passed_over: str = ""
+    index: FrameColumn | None = None  # if it is of times
+    passed_over: str = ""  # the type of an index that is not of times, nor counts the rows
 
     def __len__(self) -> int:
         return self.rows
@@ -257,11 +243,7 @@ def _head(name: str, column: FrameColumn) -> ColumnHead:
 
 
 class FrameRows:
-    """Rows (n, channels) of a frame; its time is a column, "none", or by default what is found.
-
-    That is the index, if it is of times, or a column as in a file. `rows()` are those in some
-    `states`; only of a `part` of a frame it may be that none is.
-    """
+    """Rows (n, channels) of a frame; its time is a column, "none", or by default what is found."""
 
     def __init__(
         self,

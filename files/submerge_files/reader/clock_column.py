@@ -1,13 +1,7 @@
 """ClockColumn: which column holds the times, and how its values become seconds since 1970.
 
-1. A column of a time type, or of text that reads as times, is found by its content. A column of
-   numbers is found by its name (time, timestamp, date, ts, ...) and its size.
-2. Of several, the first that goes on from row to row counts, and not one that stands still, as the
-   start of an export does. A note names the others.
-3. Numbers are dates without separators if all are; else seconds, milliseconds, microseconds or
-   nanoseconds since 1970 by their size; smaller ones are seconds from an unknown start.
-4. A column of dates and one of times of day are read as one.
-5. Slashed dates are read in the order that a number above 12 says, in any of the rows.
+docs/histories.md has the rules. Numbers are dates without separators if all are; else seconds to
+nanoseconds since 1970 by their size; smaller ones are seconds from an unknown start.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""ColumnRanges: what all rows of a channel say: marks of missing values, standstill, meters.
-
-1. A value that comes often and is far from all others marks something. Several may: the outermost
-   values of a channel are kept, and as many of them are taken as leave the others together.
-2. A channel that rises and never falls counts or measures what went through.
-"""
+"""ColumnRanges: what all rows of a channel say: marks of missing values, standstill, meters."""
 
 from __future__ import annotations
 
@@ -32,11 +27,7 @@ FOLDED = 8
 
 
 class _Edge:
-    """The outermost values of each channel, and in how many rows they are.
-
-    sign : 1 for the least, -1 for the greatest; values are times it, and so ascend
-    values : (MARKS + 1, n), infinite where there is none
-    """
+    """The outermost values of each channel, (MARKS + 1, n), ascending times `sign`."""
 
     def __init__(self, n: int, sign: float) -> None:
         self.values: Array = np.full((MARKS + 1, n), np.inf)
@@ -66,10 +57,7 @@ class _Edge:
 
 
 class ColumnRanges:
-    """Takes all rows, those of a machine in their order; then it has a note for each channel.
-
-    gaps, states : what a person uses to make values gaps, and to leave rows out
-    """
+    """Takes all rows, those of a machine in their order; then it has a note for each channel."""
 
     def __init__(
         self,

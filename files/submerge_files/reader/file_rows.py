@@ -21,18 +21,14 @@ Names = npt.NDArray[np.object_]
 
 
 class Span(NamedTuple):
-    """Rows (n, channels) of a file that follow one another; times (n,) since 1970, or None.
-
-    Names (n,) are of machines, or None for one, and of channels in a long table. `numbers` are in
-    the file, from 1. `texts` (n, columns) come along.
-    """
+    """Rows (n, channels) of a file that follow one another."""
 
     rows: Array
-    times: Array | None
-    machines: Names | None
-    keys: Names | None
-    numbers: Indices
-    texts: Names | None = None
+    times: Array | None  # (n,), since 1970
+    machines: Names | None  # None for one
+    keys: Names | None  # of channels, in a long table
+    numbers: Indices  # in the file, from 1
+    texts: Names | None = None  # (n, columns)
 
     def only(self, chosen: Indices | slice) -> Span:
         """Return some of the rows, by their indices."""
@@ -49,22 +45,17 @@ def joined(spans: Sequence[Span]) -> Span:
 
 @dataclass(frozen=True)
 class FileReading:
-    """How one file is read: places of columns that name machines or, in a long table, channels.
-
-    `missing` numbers are gaps. Of the file's rows those from `begin`, counted from 0, to before
-    `end` are read, if their texts are in some states. Columns that are `carried` come along as
-    text.
-    """
+    """How one file is read: places of columns that name machines or, in a long table, channels."""
 
     file: TableFile
     channels: tuple[int, ...]
     clock: ClockColumn | None = None
     machine: int | None = None
     key: int | None = None
-    missing: tuple[float, ...] = ()
-    states: tuple[tuple[int, InState], ...] = ()
-    carried: tuple[int, ...] = ()
-    begin: int = 0
+    missing: tuple[float, ...] = ()  # numbers that are gaps
+    states: tuple[tuple[int, InState], ...] = ()  # only rows in these
+    carried: tuple[int, ...] = ()  # columns that come along as text
+    begin: int = 0  # from 0, up to before `end`
     end: int | None = None
 
     def spans(self) -> Iterator[Span]:

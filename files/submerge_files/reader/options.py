@@ -15,36 +15,19 @@ BY_FILE = "file"
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """What the commands that read files are asked for.
+    """What the commands that read files are asked for."""
 
-    columns : Channels: names, globs such as "temp*", or ranges such as "a..f" in the file's order.
-        Empty: all columns of numbers but those of time and machine.
-    skip : Columns that are left out, written likewise.
-    time : The column of times, or "date+clock" for two. Empty: it is looked for. "none": there is
-        none.
-    time_format : How times are written: a pattern of `strptime`, a unit (s, ms, us, ns) of numbers
-        since 1970, or "excel" for serial dates. Empty: it is found.
-    long : (str, str) or None. Columns of the channel's name and of its value, if each row has one
-        value.
-    node_by : "file", or a column: a machine for each. Empty: all files are of one machine.
-    zero_is_missing : Whether 0 is a gap.
-    missing : What is a gap, too: numbers in all formats, and words in tables of text.
-    states : Only rows whose columns of text are in these states.
-    quantity : Which one of an Intel Lab log is read.
-    sort : Whether rows out of order are sorted by time, in memory; otherwise they are refused.
-    """
-
-    columns: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
-    time: str = ""
-    time_format: str = ""
-    long: tuple[str, str] | None = None
-    node_by: str = ""
-    zero_is_missing: bool = False
-    sort: bool = False
-    missing: tuple[str, ...] = ()
-    states: tuple[InState, ...] = ()
-    quantity: str = intel_lab.USUAL
+    columns: tuple[str, ...] = ()  # names, globs such as "temp*", ranges "a..f"; empty: all numbers
+    skip: tuple[str, ...] = ()  # columns that are left out, likewise
+    time: str = ""  # a column, or "date+clock"; empty: it is looked for; "none": no time
+    time_format: str = ""  # a pattern of `strptime`, a unit, or "excel"; empty: it is found
+    long: tuple[str, str] | None = None  # columns of the channel's name and of its value
+    node_by: str = ""  # "file", or a column: a machine for each
+    zero_is_missing: bool = False  # 0 is a gap
+    sort: bool = False  # rows out of order, by time, in memory; otherwise they are refused
+    missing: tuple[str, ...] = ()  # gaps, too: numbers in all formats, words in tables of text
+    states: tuple[InState, ...] = ()  # only rows whose columns of text are in these
+    quantity: str = intel_lab.USUAL  # of an Intel Lab log
     columns_are: str = "--columns"
 
     def __post_init__(self) -> None:

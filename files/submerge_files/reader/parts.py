@@ -1,8 +1,7 @@
 """Parts: which rows of which file are which machine's, each once, and their order.
 
-1. Machines are in the order of their names, and one's files in that of their first times.
-2. Files that begin alike, or have no times, are compared by a hash of their rows: the same rows
-   are read once, and others are in the order of their hashes.
+Machines are in the order of their names, and one's files in that of their first times. Files that
+begin alike, or have no times, are compared by a hash of their rows: the same rows are read once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Plan: the columns that all files have in common, and how each file is read. Files have the same
-channels, by name and in any order. Nothing that a file lacks becomes a gap without a word: it is an
-error that names the file and the column.
+"""Plan: the columns that all files have in common, and how each file is read.
+
+What a file lacks is no gap: it is an error that names the file and the column.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Recordings: the rows of files, machine by machine and in the order of time.
 
-1. A machine's files are in the order of their first times. Files without times are independent
-   pieces in the order of a hash of their rows: the order of arguments does not matter.
-2. Two files of the same rows are read once, whatever their names and formats; a note says so.
-3. Rows that go back in time are refused, or sorted on request (`time_order`).
-4. Memory does not grow with the number of rows, but for `sort`, `.npy` and logs.
-5. With a column of machines, files are read once to find them, and once for all that can be held at
-   a time (`RowsByMachine`).
+1. Files without times are independent pieces in the order of a hash of their rows: the order of
+   arguments does not matter. Two files of the same rows are read once; a note says so.
+2. Rows that go back in time are refused, or sorted on request (`time_order`).
+3. Memory does not grow with the number of rows, but for `sort`, `.npy` and logs. With a column of
+   machines, files are read once to find them, and once for all that can be held at a time.
 """
 
 from __future__ import annotations
@@ -72,11 +70,7 @@ def ahead(items: Generator[Item, None, None]) -> Iterator[Item]:
 
 
 class Recordings:
-    """Files that were opened to be read together.
-
-    parts : Which rows of which file are which machine's, in the order in which they are read.
-    options : What was asked for.
-    """
+    """Files that were opened to be read together, by `parts` in their order."""
 
     def __init__(
         self,

@@ -1,20 +1,6 @@
-"""Times: how the values of a column become seconds since 1970 in UTC.
+"""Times: how the values of a column become seconds since 1970 in UTC (docs/histories.md).
 
-| form | example | read |
-|---|---|---|
-| of a time type | Parquet's timestamps | as numbers |
-| ISO 8601, also an hour of one digit | `2026-11-23T10:00:00.25Z`, `2026-11-23 9:00` | as text |
-| year first, with slashes; day first, with points | `2026/11/23 10:00`, `23.11.2026` | as text |
-| twelve hours | `2026-11-23 2:05 PM` | as text |
-| slashed dates, in one order | `03/14/2026 2:05 PM` | as text |
-| a pattern of `strptime` | `--time-format '%d.%m.%y'` | as text |
-| since 1970, in s, ms, us or ns | `1764000000` | as numbers |
-| dates without separators | `20260302140500` | as numbers |
-| serial dates of Excel, if that is said | `45000.5` | as numbers |
-
-1. A time without a zone is taken as UTC. Zones may differ from row to row.
-2. Of dates such as 11/12/2026 the day or the month may be first: without an order they are NaN.
-3. Times are kept to a microsecond, so the same time is the same float64 from any format.
+They are kept to a microsecond, so the same time is the same float64 from any format.
 """
 
 from __future__ import annotations

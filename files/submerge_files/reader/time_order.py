@@ -3,8 +3,7 @@
 1. Equal times inside a file are accepted: clocks may be coarser than the rows.
 2. The last row of one file and the first of the next, of the same time and values, are one row
    that was exported twice: refused, unless the clock is coarse.
-3. Sorting holds a machine's rows in memory, up to `SORT_BYTES`. Rows of two files with the same
-   time and values are read once.
+3. Sorting holds a machine's rows in memory, up to `SORT_BYTES`.
 """
 
 from __future__ import annotations

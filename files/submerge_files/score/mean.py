@@ -1,11 +1,8 @@
 """The mean that rows of a file are measured from: the model's, the file's own, or a client's.
 
-A group with `center = "own"` learns how readings vary about each node's own mean, and a node
-scores with its own. A file counts as a node: its mean is that of all its rows which can be scored,
-read in a first pass, or of its first rows. A client knows less than the former at its first rows.
-And it hides one kind of fault: a deviation in most of the file becomes its normal. The state of a
-machine, in a client's checkpoint or in a fitted model, holds its mean and the typical residual of
-each channel.
+With `center = "own"` a file counts as a node: its mean is that of all its rows which can be scored,
+read in a first pass, or of its first rows. The former hides one kind of fault: a deviation in most
+of the file becomes its normal.
 """
 
 from __future__ import annotations

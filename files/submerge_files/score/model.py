@@ -1,7 +1,6 @@
 """The model that `submerge score` scores with: a saved one, a running fleet's, or an engine's.
 
-Scores are comparable only if they use the same number of directions. A model's spare directions are
-not scored with; a model file without the number of those that are needs --rank.
+Scores compare only if they use the same number of directions; a file without it needs --rank.
 """
 
 from __future__ import annotations
@@ -84,12 +83,9 @@ class Normal:
         return {} if self.learnt is None else dict(self.learnt.monitors)
 
     def state(self, *names: str) -> MonitorState | None:
-        """Return what is known of the machine that has one of these names.
-
-        One machine's rows may be named in another way than its history's: where machines have no
-        means of their own, it is what is known of any.
-        """
+        """Return what is known of the machine that has one of these names."""
         known = next((self.states[name] for name in names if name in self.states), None)
+        # Its rows may be named in another way than its history's: without own means, any will do.
         if known is None and self.schema.center != "own":
             known = next(iter(self.states.values()), None)
         return known

@@ -1,9 +1,7 @@
 """NodeFile: one file whose rows are a node's, with the columns of a model's channels.
 
-1. It reads through `Recordings`, as `fit` does. Unlike there, each file is by itself, and its rows
-   keep their order, also where times go back.
-2. Times and kept columns come along as text, as they stand in the file; times of a time type are
-   ISO 8601 in UTC.
+1. Unlike in `fit`, each file is by itself, and its rows keep their order, also if times go back.
+2. Times and kept columns come along as text; times of a time type are ISO 8601 in UTC.
 3. Rows in another state are read, too: they have a line without a score, and are a past for lags.
 """
 
@@ -55,17 +53,13 @@ class NodeRows(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeFile:
-    """One file, opened but not yet read.
-
-    recordings : The columns that `columns` are of. Of their texts `kept` are columns of `--keep`;
-        those of `clock` follow, if times are text, and those of `states`.
-    """
+    """One file, opened but not yet read."""
 
     path: Path
     recordings: Recordings
-    columns: Columns
+    columns: Columns  # of `recordings`; its texts are kept, clock's, states'
     clock: ClockColumn | None = None
-    kept: int = 0
+    kept: int = 0  # columns of `--keep`
     states: tuple[InState, ...] = ()
 
     @property

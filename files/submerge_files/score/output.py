@@ -1,6 +1,4 @@
-"""The output of scores, as CSV, lines of JSON or Parquet: a file is written whole or not at all. A
-name that ends in .gz is compressed text; one that ends in .parquet is Parquet.
-"""
+"""The output of scores, as CSV, lines of JSON or Parquet: a file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -60,15 +58,12 @@ class FileRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreHeadings:
-    """The columns of scores; of a kernel group, with factors `distance`, and how close alarms are.
-
-    alarms : The statistics that have a limit of alarms.
-    """
+    """The columns of scores; in a kernel group more, with factors `distance`."""
 
     names: tuple[str, ...]
     kernel: bool
     factors: bool
-    alarms: tuple[By, ...] = ()
+    alarms: tuple[By, ...] = ()  # statistics that have a limit of alarms
     timed: bool = False
     kept: tuple[str, ...] = ()
 

@@ -1,6 +1,4 @@
-"""Scoring as a stream: files in, scored blocks out. Each file is a node of its own: its rows are
-numbered from 1, lags do not reach into another file, and an own mean is of this file alone.
-"""
+"""Scoring as a stream: files in, scored blocks out. Each file is a node of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Checks of links: whether the other end answers, proves its name, and has the right name. Step by
-step, so that the first failure is the one to correct: the host name, the port, TLS, and then what
-the program itself would receive. Nothing is sent, so a running client is not disturbed.
-"""
+"""Checks of links, step by step: the first failure is the one to correct. Nothing is sent."""
 
 from __future__ import annotations
 

@@ -100,49 +100,35 @@ class KernelText:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A model in figures.
-
-    age_s, expired : By this machine's clock; an expired model still scores.
-    channels : As they were learnt: with lags each channel counts several times.
-    coverage : Learnt readings over all known ones.
-    staleness_s : (p50, p99, max). Seconds of silence that half, 99 % and all clients stayed below.
-    rank : Directions that the model holds, spare ones included.
-    variance : Of all channels together, in squared units of what was learnt.
-    noise : Standard deviation of the noise of each number of a reading, in units of what was
-        learnt; empty while a row of the group has no energies of channels.
-    loadings : Columns of loadings that the distance of a row is by: those of `rank`, or more.
-    directions : Of the readings, in a kernel group as well.
-    kernel : None where the readings themselves are all that is learnt.
-    contents : What else the file holds; None if it holds the model alone, or it is no file.
-    """
+    """A model in figures."""
 
     whence: str
     group: str
     version: int
     fingerprint: str
     created_s: float
-    age_s: float
+    age_s: float  # by this machine's clock
     expires_s: float
-    expired: bool
-    channels: tuple[tuple[str, str], ...]
+    expired: bool  # an expired model still scores
+    channels: tuple[tuple[str, str], ...]  # as learnt: with lags each counts several times
     scaled: bool
     center: str
     half_life_s: float | None
     learnt: int
     withheld: int
     lost: int
-    coverage: float
+    coverage: float  # learnt readings over all known ones
     nodes: int
-    staleness_s: tuple[float, float, float]
-    rank: int
+    staleness_s: tuple[float, float, float]  # silence of half, 99 % and all clients
+    rank: int  # directions that the model holds, spare ones included
     shown: int | None
-    variance: float
-    noise: tuple[float, ...]
-    loadings: int
-    directions: tuple[Direction, ...]
+    variance: float  # of all channels, in squared units of what was learnt
+    noise: tuple[float, ...]  # standard deviation of each number; empty if unknown
+    loadings: int  # columns that the distance of a row is by: `rank`, or more
+    directions: tuple[Direction, ...]  # of the readings, in a kernel group as well
     kernel: KernelText | None
     limits: Limits | None
-    contents: Contents | None = None
+    contents: Contents | None = None  # what else the file holds; None for the model alone
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -288,29 +274,16 @@ MOST_SHIFTED = 5
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """One model against another.
+    """One model against another."""
 
-    rank : Leading directions of each that are compared.
-    separated : How many of them are separated from those behind, in both: up to the last eigenvalue
-        that is twice the next.
-    angles_deg : Principal angles between the leading `rank` of both, the largest first.
-    separated_deg : The largest between the separated ones of both; None if there are none.
-    shift : For each channel, the second mean less the first, in standard deviations of the first
-        model; infinite where a channel that never varied has another mean.
-    variance_ratio : All variance of the second over all of the first.
-    variance_ratios : The same along each direction, one after another.
-    features : Of a kernel group's features; the rest is of its readings. Its `shift` is empty:
-        features have no names.
-    """
-
-    rank: int
-    separated: int
-    angles_deg: tuple[float, ...]
-    separated_deg: float | None
-    shift: tuple[float, ...]
-    variance_ratio: float
-    variance_ratios: tuple[float, ...]
-    features: ModelComparison | None = None
+    rank: int  # leading directions that are compared
+    separated: int  # how many of them are separated from those behind, in both
+    angles_deg: tuple[float, ...]  # principal, the largest first
+    separated_deg: float | None  # the largest between the separated ones
+    shift: tuple[float, ...]  # of means by channel, in deviations of the first model
+    variance_ratio: float  # of all variance, the second over the first
+    variance_ratios: tuple[float, ...]  # the same along each direction
+    features: ModelComparison | None = None  # of a kernel group; the rest is of readings
 
 
 def compare_summaries(

@@ -1,7 +1,4 @@
-"""watch(): a view of a running aggregator that goes on until Ctrl-C. On a terminal it is drawn in
-place. Elsewhere, and for JSON, each change is a line. An aggregator that stops answering is asked
-again until it does; one that does not answer at first is an error.
-"""
+"""watch(): a view of a running aggregator that goes on until Ctrl-C."""
 
 from __future__ import annotations
 

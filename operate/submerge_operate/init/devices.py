@@ -1,13 +1,8 @@
 """Hearing: what a broker's devices say, gathered for a while.
 
-1. Descriptions come first: they say which topics there are, and what fields are called.
-2. Each pattern has a decoder of its own, so that what was heard says which patterns are of use.
-3. Retained messages may be days old: their fields are known from them, but were not heard.
-4. Names are short where that is enough: of patterns of which two topics would give one name, all
-   names have all levels of their topics.
-5. Where no form fits, the first level is the device (`{device}/#`), so that another room joins by
-   itself. Where there is one first level alone it may be the second: `home/#`.
-6. Everything is bounded; a broker has as many topics as its devices like.
+Descriptions come first: they say which topics there are, and what fields are called. Retained
+messages may be days old: their fields are known from them, but were not heard. Where no form fits,
+the first level is the device (`{device}/#`), so that another room joins by itself.
 """
 
 from __future__ import annotations

@@ -197,20 +197,16 @@ SCALES = """\
 
 @dataclass(frozen=True)
 class BrokerOptions:
-    """How to listen to a broker.
-
-    topics : Patterns; empty for all that there is.
-    listen_s : How long; left out, until nothing new comes.
-    """
+    """How to listen to a broker."""
 
     url: str
-    topics: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()  # patterns; empty for all
     username: str | None = None
     password_file: Path | None = None
     ca: Path | None = None
     cert: Path | None = None
     key: Path | None = None
-    listen_s: float | None = None
+    listen_s: float | None = None  # left out, until nothing new comes
     states: bool = False
     rebirth: bool = False
 

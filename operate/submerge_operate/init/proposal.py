@@ -17,16 +17,12 @@ from submerge_files.console.units import in_words, name_text, names_text
 
 @dataclass(frozen=True)
 class FoundChannel:
-    """A channel that is proposed.
-
-    every_s : Seconds between its readings; None if that is not known.
-    lowest, highest : What was read of it; None before a reading.
-    """
+    """A channel that is proposed."""
 
     name: str
     unit: str = ""
-    every_s: float | None = None
-    lowest: float | None = None
+    every_s: float | None = None  # between its readings
+    lowest: float | None = None  # of what was read, as `highest`
     highest: float | None = None
     note: str = ""
 
@@ -41,23 +37,18 @@ class OmittedField:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a configuration would have.
-
-    summary : Settings of `[summary]` and their comments, as TOML; "" for none.
-    found : In the schema's order.
-    pipe : A command whose output `submerge up` reads; "" where it reads by itself.
-    """
+    """What a configuration would have."""
 
     source: str
     sensor: str
     schema: SchemaConfig
     schema_note: str
-    found: tuple[FoundChannel, ...]
-    summary: str = ""
+    found: tuple[FoundChannel, ...]  # in the schema's order
+    summary: str = ""  # settings of `[summary]` and their comments, as TOML
     left_out: tuple[OmittedField, ...] = ()
     remarks: tuple[str, ...] = ()
     discover: bool = False
-    pipe: str = ""
+    pipe: str = ""  # a command whose output `submerge up` reads
 
 
 BOX = """\

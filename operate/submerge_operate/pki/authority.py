@@ -1,8 +1,7 @@
 """The authority that signs a fleet's certificates, and their contents. Values in, PEM out.
 
-Nothing here reads a clock or a file: `now` is an argument. Keys are ECDSA on P-256: small on a
-device, and supported by all that check them: OpenSSL, as strict as Python 3.13 makes it
-(VERIFY_X509_STRICT), BoringSSL (gRPC) and Mosquitto. Hence the rules of this file:
+Keys are ECDSA on P-256: small on a device, and supported by all that check them: OpenSSL, as strict
+as Python 3.13 makes it (VERIFY_X509_STRICT), BoringSSL (gRPC) and Mosquitto. Hence:
 
 1. The authority signs only nodes: CA, path length 0, no key usage but signing.
 2. The common name is the node's name. Names and addresses of a server are alternative names, and
@@ -41,11 +40,7 @@ LONGEST = 253
 
 
 def host_of(text: str) -> str:
-    """Return a name or an address in its normal form.
-
-    >>> host_of("Root.Example.org"), host_of("FE80::0001")
-    ('root.example.org', 'fe80::1')
-    """
+    """Return a name or an address in its normal form, as root.example.org and fe80::1."""
     if (address := _address(text)) is not None:
         return str(address)
     host = text.lower()

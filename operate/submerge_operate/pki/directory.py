@@ -1,11 +1,10 @@
 """The pki directory: an authority's key and certificate, a record, and a kit for each node.
 
 1. Secrets are private from the start (0600, in directories of 0700).
-2. A file is replaced as a whole: a reader sees the old one or the new one.
-3. Only one command at a time issues: two would overwrite each other's record.
-4. Kits are written first, then the record. After a crash in between, the next command makes the
+2. Only one command at a time issues: two would overwrite each other's record.
+3. Kits are written first, then the record. After a crash in between, the next command makes the
    unrecorded kits again.
-5. The list of what is revoked is written before the CRL that is made from it.
+4. The list of what is revoked is written before the CRL that is made from it.
 """
 
 from __future__ import annotations

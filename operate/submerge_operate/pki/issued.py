@@ -1,7 +1,4 @@
-"""The record of issued kits, stored beside the authority as JSON. `renew` renews the nodes in it,
-and `issue` refuses them. It has no secrets. Without it the certificates stay valid, but there is no
-list of them.
-"""
+"""The record of issued kits, beside the authority as JSON: what `renew` renews. No secrets."""
 
 from __future__ import annotations
 

@@ -24,12 +24,9 @@ COLUMNS = ("node", "hosts", "role", "groups")
 
 
 class NodeList(NamedTuple):
-    """The kits that a list asks for, in its order; nodes whose role it names; ignored columns.
+    """The kits that a list asks for, in its order; nodes whose role it names; ignored columns."""
 
-    Without a role an entry is an aggregator's if it has hosts, else a client's: a list from before
-    there were roles names none.
-    """
-
+    # Without a role an entry is an aggregator's if it has hosts, else a client's.
     nodes: dict[str, Entry]
     named: set[str]
     ignored: list[str]

@@ -1,10 +1,8 @@
 """run(): a client and its root in one process, until a signal ends it, or its sensor does.
 
-The client runs on a thread of its own, the root on this one's event loop. They talk as over a
-network, in memory. The client ends first: its last report is acknowledged before the root stops.
-
-Nothing outlives a run: files are closed, threads have ended, and signals are as before. So a
-machine that gets channels begins again in the same process, with them in its configuration.
+The client runs on a thread of its own, the root on this one's event loop. The client ends first:
+its last report is acknowledged before the root stops. Nothing outlives a run: a machine that gets
+channels begins again in the same process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""BoxConfig: all settings of one machine that watches its own sensors. It has the sections of a
-client and those that a root needs, each once. The files that it keeps are those of a client and of
-a root: a second machine may join later, and either part may become a program of its own.
-"""
+"""BoxConfig: all settings of one machine that watches its own sensors: of a client and its root."""
 
 from __future__ import annotations
 

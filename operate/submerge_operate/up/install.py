@@ -1,8 +1,6 @@
 """install(), uninstall(): the unit that starts a machine at boot, and its removal.
 
-Each says what it wrote, what it ran, and what is left to type. Both may be repeated: the second
-time changes nothing. Where there is no systemd, the file is written all the same, and the
-commands that would follow are said.
+Both may be repeated. Without systemd the file is written, and the commands that follow are said.
 """
 
 from __future__ import annotations

@@ -332,7 +332,6 @@ PERIODS, LEAST_S = 3.0, 30.0
 class Arrivals:
     """What has come from a sensor since the line before.
 
-    now : Seconds on any steady clock.
     absent : Channels without a value in all rows between the last two calls of `mark`.
     never : Those of them that have had none since the start.
     """
@@ -390,8 +389,7 @@ LOOK_S = 1.0
 class Telling:
     """Says how a machine is.
 
-    bereft : The root's store is new, and the client is not: what is gone with the old one is said
-        once.
+    bereft : The root's store is new, and the client is not: said once.
     """
 
     def __init__(

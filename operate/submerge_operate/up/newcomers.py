@@ -28,19 +28,15 @@ GUESS = 0.1
 
 
 class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
-    """A field that was heard.
-
-    offset, scale : Mean and standard deviation of what was heard, in its unit.
-    why_not : Why it cannot be a channel yet, or should not; "" if it can.
-    """
+    """A field that was heard."""
 
     name: str
     unit: str
-    offset: float
-    scale: float
+    offset: float  # mean of what was heard, in its unit
+    scale: float  # its standard deviation
     readings: int
     every_s: float
-    why_not: str = ""
+    why_not: str = ""  # be a channel, yet or ever; "" if it can
 
     @property
     def channel(self) -> ChannelConfig:
@@ -173,7 +169,6 @@ class Pace:
 class Looking:
     """Looks at what a machine hears beside its channels.
 
-    now : Seconds on any steady clock.
     grows : Whether the machine is to begin again, with other channels.
     """
 

@@ -1,11 +1,7 @@
 """packed(), unpacked(): what was learnt, as the bytes of a model file of form 3, and back.
 
-One line of text, and a message:
-
-    submerge model 3 {"bytes": 10240, "sha256": "..."}
-
-The SHA-256 is of the message (`learnt.proto`), all of it: a file that a disk or a mail program has
-changed is refused before anything in it is read. The digest keeps no forger out. So what passes it
+One line of text, `submerge model 3 {"bytes": 10240, "sha256": "..."}`, and a message. The digest
+refuses a file that a disk or a mail program has changed; it keeps no forger out. So what passes it
 is checked as foreign bytes are: the model by `codec.decode`, the rest by the checks of reports.
 """
 

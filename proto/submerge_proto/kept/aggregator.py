@@ -1,7 +1,4 @@
-"""An aggregator's records as protobuf, and back.
-
-A module of its own: it imports the aggregator's code, which a client does not load.
-"""
+"""An aggregator's records as protobuf, and back: a module of its own, which no client loads."""
 
 from __future__ import annotations
 

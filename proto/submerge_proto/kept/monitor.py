@@ -87,15 +87,12 @@ def _columns(value: Habits | RunLengths | Resolution) -> Iterable[pb.Column]:
 
 
 def _columns_of(messages: Any, none: Callable[[int], Known]) -> Known | None:
-    """Return what is known of each channel; None if nothing is.
-
-    A name that this version does not know is skipped: a later version wrote it. A field without a
-    column has its value from before the first row (`none`): an earlier version wrote the record.
-    """
+    """Return what is known of each channel; None if nothing is."""
     if not len(messages):
         return None
     known = none(len(messages[0].values) // 8)
     fields = COLUMNS[type(known)]
+    # A later version may write other names; an earlier one may have left a column out.
     for each in messages:
         if each.name in fields:
             known = known._replace(**{each.name: _column(each, getattr(known, each.name))})

@@ -1,9 +1,8 @@
-"""pack(), unpack(): the records that nodes keep, as bytes, and back.
+"""pack(), unpack(): the records that nodes keep, as bytes, and back; a `PeerError` if one is off.
 
-The first word of a record's key selects its form. Checkpoints and stores have a checksum over each
-record or over all of them: a record from a damaged card never arrives here. It may be from another
-version of submerge. So lengths, shapes and finiteness are checked, and the ranges of our own
-numbers are not; a record that does not fit is one line, a `PeerError`.
+The first word of a record's key selects its form. Checkpoints and stores have checksums, but a
+record may be from another version of submerge. So lengths, shapes and finiteness are checked, and
+the ranges of our own numbers are not.
 """
 
 from __future__ import annotations

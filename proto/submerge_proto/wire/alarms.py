@@ -1,8 +1,7 @@
 """Alarm statuses and desired states as protobuf, and back, checked.
 
 A cause, a verdict or a state of a later version does not cost the report: that there is an alarm
-matters more than why. An unknown cause is read as SPE (squared prediction error), which only says
-that readings are anomalous; an unknown verdict is read as none.
+matters more than why. An unknown cause is read as SPE, an unknown verdict as none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """check(): refuses bytes that would take far more memory than their length, before they are parsed.
 
-Protobuf makes an object of every part: two bytes that open an empty message take forty in memory,
-or two hundred. So we first walk over the bytes, along the lengths in them, and make nothing.
-`check_text` does the same for JSON.
+Protobuf makes an object of every part: two bytes that open an empty message take forty or two
+hundred in memory. So we first walk over the bytes, along the lengths in them, and make nothing.
 """
 
 from __future__ import annotations

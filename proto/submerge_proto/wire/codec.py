@@ -1,9 +1,8 @@
 """encode(), decode(): messages as bytes, and back. Foreign bytes are checked here, once.
 
 What `decode` returns is safe to use: names are valid, numbers are finite and small enough for sums,
-bases are orthonormal. Anything else is a `PeerError`; if the header could be read it is a
-`MessageRefused`, so that the sender gets the reason. docs/wire.md describes the bytes;
-`tests/golden/v1` has some that never change.
+bases are orthonormal (docs/wire.md). Anything else is a `PeerError`; if the header could be read it
+is a `MessageRefused`, so that the sender gets the reason.
 """
 
 from __future__ import annotations
@@ -59,8 +58,7 @@ class MessageRefused(PeerError):
 
     stamp : The sender's, as far as it could be read.
     reason : VERSION or INVALID, for the answer. `kind`, as of any `PeerError`, is more exact.
-    fence : For the answer: an aggregator ignores an answer to another process. Empty if there is
-        none, or it could not be read.
+    fence : For the answer, which another process ignores; empty if it could not be read.
     """
 
     def __init__(

@@ -1,11 +1,8 @@
 """Subspaces on the wire: float32 columns, or coarser ones where the error is small.
 
-The leading columns are sent as float32. Those whose sigma is at most 8 times the smallest may be
-sent as int8 and a scale: the rounding error between two of them is then small against either. The
-sender computes what the receiver will have, and adds the error to `spectral_bound`.
-
-Received subspaces are checked here and in `sizes`, number by number, and trusted afterwards. What
-is sent is first brought within the same bounds.
+Columns whose sigma is at most 8 times the smallest may be sent as int8 and a scale: the rounding
+error between two of them is then small against either, and is added to `spectral_bound`. Received
+subspaces are checked here and in `sizes`, number by number, and trusted afterwards.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Part: how a value is written into a message, and read back; form(): a message of such parts.
 
-Each field of a message is declared once, beside the attribute that it stands for:
-
-    PIN = form(pb.Pin, Pin, parent=PLAIN, incarnation=INCARNATION, top=PLAIN)
-
-`PIN.made(pin)` is a message and `PIN.read(message)` the pin, each field checked in this order.
+Each field is declared once: `PIN = form(pb.Pin, Pin, parent=PLAIN, incarnation=INCARNATION)`.
 """
 
 from __future__ import annotations

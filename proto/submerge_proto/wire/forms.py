@@ -1,8 +1,4 @@
-"""Each kind of message as protobuf, and back. Foreign messages are checked field by field.
-
-`codec` reads and writes bytes. What several messages share is in `parts`, `columns`, `scores` and
-`alarms`. A reader raises `PeerError` for a message that no honest node sends.
-"""
+"""Each kind of message as protobuf, and back. Foreign messages are checked field by field."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""encode(), decode(): the messages of jobs as bytes, and back. Foreign bytes are checked here.
-
-What a payload holds is checked when all its pieces are here (`submerge.jobs.envelopes`), and what
-its arrays hold by the kind of job.
-"""
+"""encode(), decode(): the messages of jobs as bytes, and back. Foreign bytes are checked here."""
 
 from __future__ import annotations
 

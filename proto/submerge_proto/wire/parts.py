@@ -1,7 +1,6 @@
 """Parts that several messages share, checked: names, incarnations, counts, moments.
 
-Sums are cut to what the next peer accepts when they are sent: an aggregator adds up its children's
-numbers, each within bounds, and must not be refused for the sum.
+Sums are cut to what the next peer accepts: numbers of children are each within bounds.
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
 """Sizes of a subspace: what a receiver refuses, and how a sender stays within that.
 
-A child's numbers pass `check_numbers` and `check_sizes`. An aggregator adds them up, and its own
-parent checks the sum. Two bounds survive merging in exact arithmetic: the mean square of a union
-of sets is at most the largest of theirs, and energy is at least what sigma holds. Rounding can
-break both, and a sum of weights has no bound. So a sender first brings its sum within bounds
-(`saturated`):
+An aggregator adds up its children's numbers, and its own parent checks the sum. Two bounds survive
+merging in exact arithmetic: the mean square of a union of sets is at most the largest of theirs,
+and energy is at least what sigma holds. Rounding can break both, and a sum of weights has no bound.
+So a sender first brings its sum within bounds (`saturated`):
 
-1. Too much weight: the whole summary is faded by one factor, so that weight, sigma, energy and
-   spectral bound stay consistent, and means do not move.
+1. Too much weight: the whole summary is faded by one factor.
 2. Means or squares too large: all readings are taken as smaller by one factor; weight stays.
 3. Less energy than sigma holds, by the rounding of float32 columns: energy is what sigma holds.
 4. Energies of channels that do not agree with energy or columns: as in `channel_energies`.
-
-A summary within bounds is returned as it is: nothing that a receiver accepts is changed.
 """
 
 from __future__ import annotations
@@ -58,12 +54,7 @@ def agree(energies: Array, held: Array, energy: float, bound: float) -> bool:
 
 
 def consistent(energies: Array | None, held: Array, energy: float, bound: float) -> Array | None:
-    """Return energies of channels that `agree`: the same array if they do.
-
-    Otherwise each is raised to what is held of it, and all are scaled by one factor where their
-    sum is not the energy. None if that does not help: the summary then has no such energies, as
-    one of an earlier version.
-    """
+    """Return energies of channels that `agree`; None if raising and scaling them does not help."""
     if energies is None or ((energies >= 0).all() and agree(energies, held, energy, bound)):
         return energies
     raised = np.maximum(energies, np.maximum(held - min(bound, energy), 0.0))

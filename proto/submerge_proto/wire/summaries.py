@@ -1,9 +1,7 @@
 """Summaries in messages: one subspace, the two of a kernel group, or a whole scatter.
 
-Reports, models and sealed rows have the same two fields: `subspace`, and in a kernel group
-`linear`. Then `subspace` is of the features, and `linear` of the scaled readings. Without `linear`
-the subspace is of the readings, as before there were kernel groups. In the reports of a narrow
-group it holds the whole scatter (`triangles`). A model has directions only.
+In a kernel group `subspace` is of the features, and `linear` of the scaled readings; else the
+subspace is of the readings. In reports of a narrow group it is a whole scatter (`triangles`).
 """
 
 from __future__ import annotations
@@ -36,10 +34,9 @@ def put(
     exact: bool = False,
     kept: bool = False,
 ) -> None:
-    """Put a summary into a message, as `columns.packed` or `triangles.packed`.
+    """Put a summary into a message, as `columns.packed` or `triangles.packed`, unless it has faded.
 
-    A summary that has faded to nothing is left out, except on one's own disk (`exact`). In the
-    record of a report (`kept`) only a whole scatter is exact: directions are as they travel.
+    exact : On one's own disk. In the record of a report (`kept`) only a whole scatter is exact.
     """
     if summary is None:
         return
@@ -91,11 +88,9 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | No
 
 
 def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subspace:
-    """Return a subspace of this weight.
-
-    From here on the two are added up and faded alike, and stay equal: a rounding error of one
-    child is no reason to refuse its parent.
-    """
+    """Return a subspace of this weight."""
+    # From here on the two are added up and faded alike, and stay equal: a rounding error of one
+    # child is no reason to refuse its parent.
     if subspace.weight == weight:
         return subspace
     other = summary_pb2.Subspace()

@@ -1,23 +1,10 @@
-"""MQTT topics: which node publishes what, and where.
+"""MQTT topics: which node publishes what, and where (docs/wire.md, docs/alarm-messages.md).
 
-    submerge/v1/{fleet}/{parent}/up/{node}/join/{group}        a child asks to join
-    submerge/v1/{fleet}/{parent}/up/{node}/report/{group}      its newest report, retained
-    submerge/v1/{fleet}/{parent}/up/{node}/drill/{group}       its answer to a drill
-    submerge/v1/{fleet}/{parent}/up/{node}/state               "online"; as last will "offline"
-    submerge/v1/{fleet}/{parent}/down/{node}/joined            answers to that child
-    submerge/v1/{fleet}/{parent}/down/{node}/answer
-    submerge/v1/{fleet}/{parent}/up/{node}/reply/{group}       its reply to a question
-    submerge/v1/{fleet}/{parent}/up/{node}/job/{group}         its part in a job
-    submerge/v1/{fleet}/{parent}/down/{node}/drilled
-    submerge/v1/{fleet}/{parent}/down/{node}/question
-    submerge/v1/{fleet}/{parent}/down/{node}/replied
-    submerge/v1/{fleet}/{parent}/down/{node}/job               what a job asks of that child
-    submerge/v1/{fleet}/{parent}/hello                         the parent's hello, retained
-    submerge/v1/{fleet}/{parent}/model/{group}                 the newest model, retained
-    submerge/v1/{fleet}/score/{node}                           flat JSON, for dashboards
-    submerge/v1/{fleet}/alarm/{node}                           flat JSON, retained: its alarms
-    submerge/v1/{fleet}/alarm/{node}/state                     "online"; as last will "offline"
-    {prefix}/{component}/{node}/{object}/config                discovery of that for Home Assistant
+    submerge/v1/{fleet}/{parent}/up/{node}/...      a child writes, of each group
+    submerge/v1/{fleet}/{parent}/down/{node}/...    its parent answers and asks
+    submerge/v1/{fleet}/{parent}/hello, model/{group}    for all children, retained
+    submerge/v1/{fleet}/score/{node}, alarm/{node}    flat JSON, for dashboards
+    {prefix}/{component}/{node}/{object}/config       discovery of alarms for Home Assistant
 
 The parent is in the topic: several aggregators may share a broker. A client may write below its
 own name, and read its `down/`, `hello` and `model`: that is one line of an ACL.

@@ -1,9 +1,8 @@
 """Whole scatters on the wire: a packed triangle of float32 numbers in place of directions.
 
-The triangle R is upper, row by row: R[0, 0], ..., R[0, dim - 1], R[1, 1], and so on. The scatter is
-energy R'R, which is positive semi-definite whatever R is; a triangle travels as it is, so that its
-rounding, which is in `spectral_bound`, is paid once. On one's own disk a scatter that has not been
-sent stands as the triangle of its own numbers in float64 (`exact`), and nothing is lost.
+The triangle R is upper, row by row. The scatter is energy R'R, positive semi-definite whatever R
+is; a triangle travels as it is, so that its rounding, which is in `spectral_bound`, is paid once.
+On one's own disk (`exact`) its numbers are float64, and nothing is lost.
 
 The triangle is in the field `columns`, and there is no sigma: a node of an earlier version refuses
 such a message ("shape"). Under a new field it would see a summary without directions, and take it.

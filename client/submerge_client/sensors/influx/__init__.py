@@ -1,4 +1,1 @@
-"""Metrics of Telegraf as rows: Influx line protocol, names, rows by timestamp, and the way on.
-
-Only `outlet` (standard output) and `readings` (standard input) do I/O.
-"""
+"""Metrics of Telegraf as rows: Influx line protocol, names, rows by timestamp, and the way on."""

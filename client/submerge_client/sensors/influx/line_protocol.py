@@ -2,19 +2,16 @@ r"""Influx line protocol: a metric in a line, read and written.
 
     measurement,tag=value,other=value field=1.5,count=2i,on=true,text="a b" 1767225600000000000
 
-1. White space (spaces, tabs) ends the series and the fields. Where it belongs to a name, a
-   backslash stands before it, as before `,` and, in tags and fields, `=`. A backslash before
-   another character is itself. In texts, `\"` and `\\` stand for `"` and `\`.
-2. A value is a decimal number, an integer that ends in `i` or `u` (20 digits at most), a boolean
-   (`t`, `true`, `f`, `false`, and in capitals), or a text in double quotes. NaN and infinity do not
-   exist. The time is an integer of 64 bits, in a unit that the line does not say; it may be left
-   out.
+1. White space ends the series and the fields. Where it belongs to a name, a backslash stands before
+   it, as before `,` and, in tags and fields, `=`. A backslash before another character is itself.
+   In texts, `\"` and `\\` stand for `"` and `\`.
+2. A value is a decimal number, an integer that ends in `i` or `u` (20 digits at most), a boolean,
+   or a text in double quotes. The time is an integer of 64 bits, in a unit that the line does not
+   say; it may be left out.
 3. A line may end in CR. Empty lines, and lines that begin with `#`, are no metric. A line with
-   bytes that are no UTF-8, or control characters among its names, is refused.
-4. A line is refused whole, and only by `MalformedLine`. Telegraf writes a line break in a text as
-   `\n`; so a line of bytes is a whole metric.
+   bytes that are no UTF-8, or control characters among its names, is refused (`MalformedLine`).
 
-No I/O. One regular expression without backtracking checks a line, so that its cost is linear.
+One regular expression without backtracking checks a line, so that its cost is linear.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
-"""MetricOutlet: standard output of a processor. Metrics go on as they came, and ours among them.
+"""MetricOutlet: standard output of a processor (docs/decisions/0056).
 
-1. Bytes go on in their order, each once, as soon as the reader takes them. Nothing is changed; ours
-   stand between whole lines. (Only where the input ends without a line break, and ours follow, is
-   one put in.)
-2. Nothing blocks: what the reader does not take waits here. The sensor reads no more until all of
-   it has gone, so what waits is one chunk, and the scores of rows that were read before.
-3. A reader that takes nothing for `SLOW_S` is counted ("blocked") and said once; so is its return.
-4. A reader that is gone is found out, also while nothing is written. Lines that can go nowhere any
-   more are counted ("not_passed_on", "unsaid" for ours), and said.
-
-The sensor's thread writes; any thread adds, and rings for it.
+Nothing blocks: what the reader does not take waits here, and the sensor reads no more until all of
+it has gone. A reader that takes nothing for `SLOW_S` is said once, and so is its return; one that
+is gone is found out also while nothing is written. The sensor's thread writes; any thread adds.
 """
 
 from __future__ import annotations
@@ -58,10 +51,7 @@ GRACE_S = 2.0
 
 
 class MetricOutlet:
-    """A pipe, socket, file or terminal to write to; `gone` says why nothing more can be written.
-
-    The first two are written without blocking; `waker` rings when ours are there.
-    """
+    """A pipe, socket, file or terminal to write to; `gone` says why nothing more can be written."""
 
     def __init__(self, descriptor: int, *, steady: Callable[[], float] = time.monotonic) -> None:
         self._descriptor, self._steady = descriptor, steady

@@ -1,14 +1,8 @@
-"""InfluxReadings: metrics of Telegraf, in line protocol on standard input, as rows.
+"""InfluxReadings: metrics of Telegraf on standard input, as rows (docs/decisions/0056).
 
-1. As a processor, all bytes go on to standard output unchanged, before their lines are read
-   (`outlet`). As an output, nothing is printed.
-2. A metric's fields belong to channels by their names (`names`); lines of one timestamp make a row
-   (`rows`), which closes after `gather_s`. A line that is no metric is counted and noted; it goes
-   on all the same.
-3. While something waits for the reader of standard output, nothing is read: the pipe fills, and
-   Telegraf waits. The node goes on with the rows that it has.
-4. At the end of the input, what waits goes on; when it is stopped, so does what the pipe holds. The
-   rows are closed and handed over. Where the reader is gone, the sensor fails after that.
+Lines of one timestamp make a row (`rows`), which closes after `gather_s`. At the end of the input,
+what waits goes on; when it is stopped, so does what the pipe holds. Where the reader is gone, the
+sensor fails after that.
 """
 
 from __future__ import annotations
@@ -63,10 +57,7 @@ class _OpenRow:
 
 
 class TimedRows:
-    """Puts rows together, of which `most` may be open; a longer `wait_s` catches slower devices.
-
-    It counts readings "late" and "repeated", rows "out_of_order", and "crowded": closed early.
-    """
+    """Puts rows together, of which `most` may be open; a longer `wait_s` catches slower devices."""
 
     def __init__(self, channels: int, wait_s: float, *, most: int = MOST_OPEN) -> None:
         self._channels, self._wait_s, self._most = channels, wait_s, most
@@ -155,10 +146,7 @@ class Series(NamedTuple):
 
 
 class SeriesNames:
-    """Finds the channels of series; `ignored` tags are no part of a device.
-
-    `series_names.wrong_with` accepts the template.
-    """
+    """Finds the channels of series; `ignored` tags are no part of a device."""
 
     def __init__(
         self, channels: Sequence[str], *, template: str, ignored: Collection[str] = ()

@@ -1,8 +1,6 @@
 """Decoder: what a message of a broker means: its fields, their numbers, and who is away.
 
-Messages come from any device of the network: a decoder checks everything, refuses a message that is
-too large, leaves out fields whose names cannot be used or that are too deep, and keeps bounded
-state.
+Messages come from any device of the network: a decoder checks everything and keeps bounded state.
 """
 
 from __future__ import annotations
@@ -27,15 +25,11 @@ MOST_NAMES = 2048
 
 @dataclass(slots=True)
 class HeardField:
-    """A field of a device, `device/field`, as heard, in seconds on the caller's clock.
-
-    `changes` and `falls` count readings other and lower than the one before; `longest_s` is the
-    longest time between two; `squares` is the sum of squared differences from the mean.
-    """
+    """A field of a device, `device/field`, as heard, in seconds on the caller's clock."""
 
     name: str
     count: int
-    changes: int
+    changes: int  # readings other than the one before; `falls`, lower
     first_s: float
     last_s: float
     lowest: float
@@ -43,9 +37,9 @@ class HeardField:
     last: float
     unit: str = ""
     falls: int = 0
-    longest_s: float = 0.0
+    longest_s: float = 0.0  # the longest time between two
     mean: float = 0.0
-    squares: float = 0.0
+    squares: float = 0.0  # sum of squared differences from the mean
 
     @property
     def deviation(self) -> float:

@@ -5,9 +5,6 @@
 2. Home Assistant's discovery has a message for each field, with the topic of its state, its unit,
    and a template with the field's path. Tasmota, Shelly, ESPHome and others can publish it.
 3. Tasmota's own discovery has two messages for each device.
-
-Other messages, and parts that have another form, say nothing. Births of Sparkplug B have units
-themselves (`sparkplug_payload`).
 """
 
 from __future__ import annotations
@@ -158,11 +155,9 @@ _STEP = re.compile(r"\.(\w+)|\[\s*'([^'\]]+)'\s*\]|\[\s*(\d+)\s*\]")
 
 
 def bridges_of(topics: Sequence[str]) -> tuple[str, ...]:
-    """Return where Zigbee2MQTT describes the devices of such patterns: `zigbee2mqtt/+`.
-
-    Nothing else: some brokers disconnect a client that asks for more than it may read.
-    """
+    """Return where Zigbee2MQTT describes the devices of such patterns: `zigbee2mqtt/+`."""
     bases = [topic.rpartition("/") for topic in topics]
+    # Nothing else: some brokers disconnect a client that asks for more than it may read.
     return tuple(
         f"{base}{_BRIDGE}"
         for base, _, last in bases
@@ -171,18 +166,14 @@ def bridges_of(topics: Sequence[str]) -> tuple[str, ...]:
 
 
 class DescribedField(NamedTuple):
-    """A field as the device or its gateway describes it, at a topic and a path in its JSON, or "".
-
-    The kind is "number", "state" for words and booleans, or "". It `is_minor` as a setting, or if
-    it is about the device. `away`: topics where the device says so, each with the word for it.
-    """
+    """A field as the device or its gateway describes it, at a topic and a path in its JSON."""
 
     topic: str
     path: str
     unit: str
-    kind: str
-    is_minor: bool = False
-    away: tuple[tuple[str, str], ...] = ()
+    kind: str  # "number", "state" for words and booleans, or ""
+    is_minor: bool = False  # a setting, or about the device
+    away: tuple[tuple[str, str], ...] = ()  # topics where it says so, with the words
 
 
 def is_description(topic: str) -> bool:

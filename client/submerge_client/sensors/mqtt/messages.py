@@ -1,17 +1,11 @@
-"""MessageDecoder: messages of many devices, as they are, as readings of channels.
+"""MessageDecoder: messages of many devices, as they are, as readings of channels (docs/fleet.md).
 
-1. A message belongs to the first pattern of `topics` that fits its topic (`topics`). The name of a
-   number is `device/field`; that of a bare number is its device, if the topic says no field.
-2. Topics of Sparkplug B are named by its specification (`sparkplug`), the others by their pattern.
-   Of two topics that give one name, it is the first pattern's, or else the first by letters; the
+1. A message belongs to the first pattern of `topics` that fits its topic. The name of a number is
+   `device/field`; that of a bare number is its device, if the topic says no field.
+2. Of two topics that give one name, it is the first pattern's, or else the first by letters; the
    other's number has the name of all levels, and so has one whose channel is called so.
-3. A number whose name is a channel's is a reading. Others are "unknown": counted, remembered in
-   `heard` if `include` and `exclude` let them pass, and named in the log, a few at a time.
-4. Where a device says that it is away (`away`), each of its channels has a reading without a
+3. Where a device says that it is away (`away`), each of its channels has a reading without a
    value, also if the message is retained.
-5. Without `time`, a reading has the time of its arrival, and retained messages are left out, since
-   they may be days old. With it, a message that has a time there is read although it is retained.
-6. A field whose name cannot be used is left out, and counted as malformed; the others are read.
 """
 
 from __future__ import annotations
@@ -60,8 +54,7 @@ PLACE = "{channel}"
 class SingleDecoder:
     """A `Decoder` of one number in each message; without times, retained ones may be days old.
 
-    `value` and `time` are paths in JSON, such as "reading.celsius"; "" is a bare number, or no
-    time. Times are seconds since 1970 or ISO 8601, UTC without an offset.
+    value, time : Paths in JSON; "" is a bare number, or no time. Seconds since 1970 or ISO 8601.
     """
 
     def __init__(
@@ -167,8 +160,8 @@ class NamedReading(NamedTuple):
 class MessageDecoder:
     """Reads the messages of devices; `heard` has all numbers that pass the patterns.
 
-    `rebirth` publishes: edge nodes of Sparkplug B are asked for births. `whole` names have all
-    levels.
+    rebirth : Publishes: edge nodes of Sparkplug B are asked for births.
+    whole : Names have all levels.
     """
 
     def __init__(

@@ -1,20 +1,8 @@
-"""MqttReadings: values that others publish, put on one grid of time.
+"""MqttReadings: values that others publish, put on one grid of time (docs/fleet.md).
 
-1. A decoder defines the meaning of a message (`messages`): one topic with one number in each
-   message, or messages of devices as they are. A message that means nothing is counted,
-   and changes nothing else.
-2. With `time`, a reading has the time in its message. Without, it has the time of its arrival,
-   by a steady clock; retained messages are then ignored, because they may be days old.
-3. The grid makes rows of readings; its rules are in `grid.py`.
-4. New names that the schema lacks are logged together, at most once in `NAMES_S`; devices that
-   come and go as well.
-5. With a path, the usual silences of channels outlive the process (`kept_silences`).
-
-`BrokerListener` hands on every message of its subscriptions. A lost connection is tried again
-without end, and logged once a minute. Callbacks run on paho's thread: an exception in one would end
+A decoder defines the meaning of a message (`messages`); the grid makes rows (`grid`). A lost
+connection is tried again without end. Callbacks run on paho's thread: an exception in one would end
 it in silence, so each is caught, counted and logged. If paho itself fails, a new client takes over.
-It publishes what the handler returns, and nothing else.
-
 Readings wait in a bounded queue between paho's thread and ours; when it is full they are dropped
 and counted.
 """

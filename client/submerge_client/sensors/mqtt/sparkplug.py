@@ -1,18 +1,13 @@
 """Sparkplug B: metrics of edge nodes and devices, by the Sparkplug 3.0 specification.
 
-1. Topics are `spBv1.0/group/TYPE/node` and `spBv1.0/group/TYPE/node/device`. The device of a metric
-   is `group.node` or `group.node.device`, its field is the metric's name.
+1. The device of a metric is `group.node` or `group.node.device`, its field is the metric's name.
 2. A birth (NBIRTH, DBIRTH) gives each metric a name, a type, and an alias. Data (NDATA, DDATA) may
    have the alias alone. An edge node's birth and its death end all aliases from before.
 3. Data with an alias whose birth was not heard have no names: they are `Unborn`. Births are not
    retained, so it takes a new one; `rebirth_request` is the message that asks for it.
-4. Numbers are read; booleans and texts by `states`, as in `fields_of`. Historical metrics, null,
-   times, `bdSeq` (the number of a session) and other types are no readings.
-5. A death ends what is known of an edge node with all its devices (NDEATH), or of a device
-   (DDEATH): they are `Departed`. The death of an earlier session, by its `bdSeq`, says nothing. A
-   metric that is null, or whose property `Quality` is not 192 (good), has no value.
-6. At most `MOST_METRICS` are in a message, and `MOST_KNOWN` are known of births; beyond that the
-   edge node that was born first is forgotten.
+4. Historical metrics, null, times, `bdSeq` (the number of a session) and other types are no
+   readings. A metric that is null, or whose property `Quality` is not 192 (good), has no value.
+5. The death of an earlier session, by its `bdSeq`, says nothing.
 """
 
 from __future__ import annotations
@@ -173,20 +168,17 @@ Value = int | float | str | bool | None
 
 
 class Metric(NamedTuple):
-    """A metric as sent: name or alias, and a value, None if of no type that is read.
-
-    `time` is seconds since 1970; it `is_gone` if it is null, or not good.
-    """
+    """A metric as sent: name or alias, and a value, None if of no type that is read."""
 
     device: str
     name: str | None
     alias: int | None
     value: Value
     datatype: int
-    time: float | None
+    time: float | None  # seconds since 1970
     unit: str
     is_historical: bool
-    is_gone: bool
+    is_gone: bool  # null, or not good
 
 
 def metrics_in(payload: bytes | bytearray, device: str, unusable: list[str]) -> list[Metric]:

@@ -2,16 +2,13 @@
 
 A pattern is an MQTT topic filter in which levels may have places: `tele/{device}/SENSOR`.
 
-1. `+` is any level, `#` all levels that follow, as in MQTT. `{device}` and `{field}` are a level,
-   or a part of one, as in `sensor-{device}`.
+1. `{device}` and `{field}` are a level, or a part of one, as in `sensor-{device}`.
 2. The device is what `{device}` stands for, with what `+` stands for before it in front:
    `+/{device}` gives `site.pump`. Without `{device}` it is the first level that a wildcard stands
    for; without wildcards, the last level that is fixed.
-3. All that wildcards and `{field}` stand for besides begins the name of each field, in the topic's
-   order, joined by dots. Paths inside the message follow.
+3. All that wildcards and `{field}` stand for besides begins the name of each field, joined by dots.
 4. So two topics of a pattern never give the same name, as long as levels have no dots. Topics of
-   two patterns may. They have another place each, of all levels (`whole_place_of`):
-   `kitchen/state`, which is of the device `state` by `kitchen/#`, is then of `kitchen.state`.
+   two patterns may. They have another place each, of all levels (`whole_place_of`).
 """
 
 from __future__ import annotations

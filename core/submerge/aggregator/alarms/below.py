@@ -1,16 +1,6 @@
 """The alarms of all nodes below, and which child is believed about each.
 
-An aggregator cannot know which nodes are below its child, so it holds children against each other:
-
-1. A node that reports here itself is believed about its own alarms, and no other child is.
-2. Otherwise an alarm is open while any child says so, and over when none does.
-3. Rules 1 and 2 hold while a child is heard. A child from which nothing of a node was heard for
-   three report intervals, of ours or of its own if they are longer, is believed only where no
-   other reports: the node has moved.
-4. A node has nine alarms at most, and an aggregator has none.
-
-They need no memory, so a restart changes nothing. A child can still report alarms of nodes that
-report nowhere else: each alarm says by which child it came.
+The rules, and why they are these: docs/alarms-explained.md, "Whose word counts".
 """
 
 from __future__ import annotations
@@ -49,10 +39,8 @@ exponential tail, m times as many exceed a limit that is ln(m) / TAIL lower."""
 
 
 def typical_allowance(rows: Iterable[Row]) -> float:
-    """Return the most false alarms that count as promised to one client: the clients' median.
-
-    A client says itself how long it watched. By a long time it could outweigh all others.
-    """
+    """Return the most false alarms that count as promised to one client: the clients' median."""
+    # A client says itself how long it watched. By a long time it could outweigh all others.
     said = [row.report.alarm_status for row in rows if row.from_client]
     allowed = [status.allowed for status in said if status is not None and status.allowed > 0]
     return statistics.median(allowed) if allowed else math.inf
@@ -83,16 +71,13 @@ def widening(status: AlarmStatus | None) -> float:
 
 
 class ReportedAlarm(NamedTuple):
-    """An alarm as one child reports it, whose node was `heard` in the last three report intervals.
-
-    Children in `denied_by` report it otherwise, and are not believed.
-    """
+    """An alarm as one child reports it."""
 
     alarm: Alarm
     by: str
     silent_s: float
-    heard: bool = True
-    denied_by: tuple[str, ...] = ()
+    heard: bool = True  # whether its node was, in the last three report intervals
+    denied_by: tuple[str, ...] = ()  # children that report it otherwise, and are not believed
 
 
 class AlarmsBelow(NamedTuple):

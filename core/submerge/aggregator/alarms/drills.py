@@ -1,8 +1,7 @@
 """Drills: the newest answer of each node to a drill, in memory, and their way up.
 
-1. A child answers for itself, an aggregator for nodes below it that do not report here themselves.
-2. An answer of an earlier drill replaces none of a later one.
-3. A restart forgets them. There are at most `MOST_ANSWERS`, of `MOST_BYTES`; the oldest go first.
+A child answers for itself, an aggregator for nodes below it that do not report here themselves.
+An answer of an earlier drill replaces none of a later one. Beyond the caps the oldest go first.
 """
 
 from __future__ import annotations

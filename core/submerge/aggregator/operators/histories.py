@@ -170,10 +170,8 @@ def _check_nodes(ledger: Ledger, history: History, now: Now) -> None:
 
 
 def _check_earlier_root(group: Group, ledger: Ledger, history: History, root: Incarnation) -> None:
-    """Refuse what this fleet learnt under a lost root: its nodes come with all rows (`binds`).
-
-    They are older than the model, and this root is younger.
-    """
+    """Refuse what this fleet learnt under a lost root: its nodes come with all rows (`binds`)."""
+    # Such nodes are older than the model, and this root is younger.
     made = history.model.created * 1000
     if history.origin.rpartition(" ")[0] != group.name or root.created_ms <= made:
         return

@@ -1,8 +1,7 @@
 """Inquiries: questions that pass through an aggregator, on their way down and back.
 
-1. A question comes from the parent that this store is pinned to, or from an operator here.
-2. A reply is taken from the child that was asked, once, and within `PATIENCE_S`.
-3. At most `MOST_OPEN` at a time, `BURST` at once, then `PER_S` a second. No store has any of it.
+A question comes from the parent that this store is pinned to, or from an operator here. A reply is
+taken from the child that was asked, once, and within `PATIENCE_S`. No store has any of it.
 """
 
 from __future__ import annotations

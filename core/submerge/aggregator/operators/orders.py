@@ -1,7 +1,6 @@
 """What an operator orders, applied to an aggregator's groups.
 
-A ban is the node's: it is set in all groups, of which an aggregator below may serve only some, and
-one that receives it with one group's applies it to all. Quarantine and forgetting are a group's.
+A ban with one group's orders holds in all: an aggregator below may serve only some.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Quarantine: which nodes of a group are kept out of the model, and why.
+"""Quarantine: which nodes of a group are kept out of the model, and why (docs/protocol.md, 5).
 
-Reports of a client's incarnation only grow, and two different ones never share a number. One that
-contradicts itself is run by two processes, by a machine restored with its memory, or by a liar: its
-rows are kept, but no model is made of them until a person releases it. An operator may quarantine
-any node. An aggregator never is for a contradiction: its store may be a backup, of a whole site.
-
-A first equivocation may be chance: our own software may change a digest. The same report again does
-not count: brokers deliver messages twice.
+An aggregator is never quarantined for a contradiction: its store may be a backup. A client's
+first equivocation may be chance: our own software may change a digest.
 """
 
 from __future__ import annotations

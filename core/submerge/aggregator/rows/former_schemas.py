@@ -1,9 +1,6 @@
-"""FormerSchemas: the schemas that a group had before, and sums under one of them in its rows.
+"""FormerSchemas: schemas that a group had before, and sums under one (docs/decisions/0045).
 
-Rows of earlier schemas wait below the root, where it is not known that a schema is open (`Pool`).
-So that they are not lost with one store, a report has the sums of all that wait, as of the newest
-earlier schema with a scale (`protocol.messages.EarlierSums`); a parent takes them as a part of its
-child's row. Sums of a schema that a parent does not know are not kept: it could not check them.
+Sums of a schema that a parent does not know are not kept: it could not check them.
 """
 
 from __future__ import annotations
@@ -36,17 +33,12 @@ class FormerSchemas:
                     self._schemas[int(number)] = Schema.parse(text)
 
     def leave(self, schema: Schema, *, used: Collection[str], learns: bool = True) -> None:
-        """Remember a schema that is left; where there are too many, forget those without rows.
-
-        Also without rows: a client may have learnt under it what has not arrived yet.
-
-        used : fingerprints of rows with summaries
-        learns : whether readings are learnt under it. Under an open schema they are only measured,
-            and counted once the fleet has settled it.
-        """
+        """Remember a schema that is left; of too many, forget those without rows (`used`)."""
         for number, each in list(self._schemas.items()):
             if each == schema:
                 self._forget(number)
+        # Under an open schema readings are only measured, and counted once the fleet has settled
+        # it. Under any other, a client may have learnt what has not arrived yet.
         if learns or schema.fingerprint in used:
             number = 1 + max(self._schemas, default=0)
             self._schemas[number] = schema
@@ -62,15 +54,13 @@ class FormerSchemas:
         return tuple(each for _, each in sorted(self._schemas.items(), reverse=True))
 
     def read_as(self, schema: Schema) -> dict[str, Schema]:
-        """Return those whose rows can be read as of a schema by fingerprint, the newest first.
-
-        Rows without any of its channels say nothing: they would count, and all be assumed.
-        """
+        """Return those whose rows can be read as of a schema by fingerprint, the newest first."""
         return {
             each.fingerprint: each
             for each in self.schemas
             if each != schema
             and each.family == schema.family
+            # Rows without any of its channels say nothing: they would count, and all be assumed.
             and not set(each.named).isdisjoint(schema.named)
         }
 

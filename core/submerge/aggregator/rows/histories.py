@@ -1,11 +1,9 @@
-"""Histories: what was learnt of files, or of another fleet, in one group of a root.
+"""Histories: what was learnt elsewhere, in one group of a root (docs/decisions/0043).
 
-They stand beside the rows, outside incarnations, floors and ages. A history enters the merge as an
-aggregator's row does, and in full: no bound holds for it, since an operator has ordered it.
-
-Each chunk of rows counts once. A summary cannot be divided, so a history whose chunks are held
-changes nothing; one with all chunks of another takes its place, as a fleet's later model does an
-earlier one's; and one that shares some is refused (`operators.histories`).
+They stand beside the rows, outside incarnations, floors, ages and bounds: an operator has ordered
+them. Each chunk of rows counts once. A summary cannot be divided, so a history whose chunks are
+held changes nothing; one with all chunks of another takes its place, as a fleet's later model does
+an earlier one's; and one that shares some is refused (`operators.histories`).
 """
 
 from __future__ import annotations
@@ -56,15 +54,12 @@ class Histories:
         return True
 
     def covered_by(self, history: History) -> tuple[str, ...]:
-        """Return the names of those whose place a history takes, and itself.
-
-        Of files: those with no other chunks. Of a fleet: earlier models of that fleet. And those of
-        an earlier schema that share rows with it: should the group go back to that schema, the rows
-        would count twice.
-        """
+        """Return the names of those whose place a history takes, and itself."""
         return tuple(
             name
             for name, held in self.by_name.items()
+            # Of an earlier schema, also those that share rows: should the group go back to that
+            # schema, the rows would count twice.
             if (_covers(history, held) if _alike(history, held) else _shares(history, held))
         )
 

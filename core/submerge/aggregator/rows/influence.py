@@ -1,8 +1,4 @@
-"""ChildBounds: which children of an aggregator are bounded, by their summaries and ages.
-
-The formulas are in `submerge.robust.influence`. Clients are bounded by age, energy and mean,
-aggregators by energy per sample. What does not change with time is measured once.
-"""
+"""ChildBounds: which children of an aggregator are bounded (`submerge.robust.influence`)."""
 
 from __future__ import annotations
 
@@ -49,9 +45,10 @@ class GroupTime(NamedTuple):
 
 
 class NodeAges:
-    """When each node of a group was first heard; `created` is the store's wall time.
+    """When each node of a group was first heard, by the time of the group.
 
-    `elapsed` is the time of the group, in seconds; `changes` receives the records to keep.
+    created : The store's wall time.
+    changes : Receives the records to keep.
     """
 
     def __init__(self, group: str, created: float, changes: dict[Key, Any]) -> None:
@@ -118,27 +115,20 @@ class NodeAges:
 
 
 class _Down(NamedTuple):
-    """Downtime that is not known yet, from a wall and a group time on, of `most` seconds at most.
-
-    `heard` are nodes that were first heard since.
-    """
+    """Downtime that is not known yet, from a wall and a group time on."""
 
     wall: float
     elapsed: float
-    most: float
-    heard: list[str]
+    most: float  # seconds
+    heard: list[str]  # nodes that were first heard since
 
 
 class InfluenceRule(NamedTuple):
-    """How the influence of children is bounded.
+    """How the influence of children is bounded."""
 
-    `trusted` are patterns (`*`, `?`) of names that count in full, also in a robust group; a first
-    report may have `first_rows`; a node is heard for `known_s` before its row rate counts.
-    """
-
-    trusted: tuple[str, ...] = ()
-    first_rows: float = FIRST_ROWS
-    known_s: float = 86400.0
+    trusted: tuple[str, ...] = ()  # patterns (`*`, `?`) of nodes that count in full, also if robust
+    first_rows: float = FIRST_ROWS  # that a first report may have
+    known_s: float = 86400.0  # time until the row rate of a node counts
 
     def trusts(self, node: str) -> bool:
         return any(fnmatchcase(node, pattern) for pattern in self.trusted)
@@ -244,11 +234,7 @@ def _most(excesses: Iterable[Array]) -> Array:
 
 
 class ChildPlacement:
-    """Decides which children are in a tree, and how much each counts; no rule bounds no child.
-
-    The tree comes without children: only the placement puts some into it. `robust` leaves out
-    outliers.
-    """
+    """Decides which children of a tree, empty at first, are in it, and how much each counts."""
 
     def __init__(
         self,

@@ -1,13 +1,9 @@
 """Ledger: an aggregator's rows of one group, and which of them a report may change.
 
 One row for each (node, incarnation): the newest report, by `seq`. The model follows from the rows
-alone (`pool`): a message that arrives late, twice or out of order changes nothing, and no reading
-is counted twice.
-
-A client's row that gets no more reports is *sealed*: folded into the node's one sealed row, and its
-incarnation closed.
-
-The ledger decides and remembers. Changed records are in `changes` until the node keeps them.
+alone (`pool`), so a message that is late, repeated or out of order changes nothing. A client's row
+that gets no more reports is *sealed*: folded into the node's one sealed row, and its incarnation
+closed. Changed records are in `changes` until the node keeps them.
 """
 
 from __future__ import annotations
@@ -112,13 +108,11 @@ class Membership:
     ) -> bool:
         """Return whether an aggregator's process may report for its store from now on.
 
-        It may if no other process has reported since: the fence that is held is its own or an
-        earlier one of its store, with no report after the store left that fence. A copy of the
-        store, or an old backup, does not know the reports of the other process.
-
         past : the earlier fences of the store, and the last seq under each
         newest : the fence and the seq of the newest report; None without one
         """
+        # It may if no other process has reported since: the fence that is held is its own or an
+        # earlier one, with no report after the store left it. A copy or backup cannot know that.
         held = self.fences.get(incarnation)
         if held is not None and held != fence and held not in past:
             return False
@@ -152,11 +146,7 @@ class Ledger:
 
     schema : Rows of another one are kept; whether they count, `FormerSchemas` says.
     created : Wall time that rows are first faded to: the creation of the store.
-    robust : Leave out nodes that are far from the others, and cap those that claim too much weight.
-    rule : How the influence of nodes on the model is bounded; None for no bounds.
-    histories : What is merged beside the rows; by default nothing.
     learns_scaling : Whether a schema without scaling is still open: then nothing is merged.
-
     changes : Records to keep, None to delete.
     read : Those of them whose rows count, by fingerprint.
     """

@@ -1,13 +1,9 @@
 """Pool: the merge of the rows of a group.
 
-It is a query over rows: the same rows give the same bytes, in whatever order and whenever they were
-put. Rows fade to one reference time that hardly ever moves, never to now: their relative weights
-do not change with time, so a merge stays valid. The exception are rows from the future, where a
-clock was or is wrong: they are read as of `latest`, which follows the time, and so they are read
-again at each query.
-
-A `ChildPlacement` decides, by the rows and by the ages of nodes, how much each node counts, and in
-a robust pool which nodes are merged.
+The same rows give the same bytes, in whatever order and whenever they were put. Rows fade to one
+reference time that hardly ever moves, never to now: their relative weights do not change with time,
+so a merge stays valid. Rows from the future, where a clock was or is wrong, are read as of
+`latest`, which follows the time, again at each query.
 """
 
 from __future__ import annotations
@@ -63,11 +59,8 @@ class Sealed:
 
     @property
     def with_energies(self) -> Sealed:
-        """The same with energies of channels, where a node of an earlier version had none.
-
-        It can never be updated, and one such row would keep a group that does not forget from ever
-        having factors.
-        """
+        """The same with energies of channels, where a node of an earlier version had none."""
+        # Such a row is never updated: a group that does not forget would never have factors.
         if self.summary is None:
             return self
         summary = with_energies(self.summary)
@@ -99,15 +92,10 @@ class Pool:
     """The merge of a group's rows, kept up to date.
 
     age : Returns for how many seconds a node has been heard; by default for ever.
-    robust : Leave out outliers.
-    rule : How influence is bounded; None for no bounds.
-    histories : What is merged beside the rows.
     earlier : Whose rows are read as of `schema` (`FormerSchemas.read_as`).
-
     reference : Wall time that all rows are faded to.
     latest : The latest wall time that a row may have.
-    now : (elapsed, wall). The time that ages follow, and wall time; NaN if the clock is not
-        synchronized.
+    now : (elapsed, wall) for ages and rows; NaN if the clock is not synchronized.
     """
 
     def __init__(
@@ -137,12 +125,10 @@ class Pool:
 
     @property
     def _waits(self) -> bool:
-        """Whether a scale seems still to be measured: then rows of earlier schemas wait.
-
-        Only the root knows. Where channels were scaled before, a schema without scaling seems open
-        until something is learnt under it: the root would take old rows, with guesses of new
-        channels, for rows of it.
-        """
+        """Whether a scale seems still to be measured: then rows of earlier schemas wait."""
+        # Only the root knows. Where channels were scaled before, a schema without scaling seems
+        # open until something is learnt under it: the root would take old rows, with guesses of new
+        # channels, for rows of it.
         return self._may_be_open and not self._learners
 
     def put(self, node: str, rows: Sequence[Row], sealed: Mapping[str, Sealed]) -> None:

@@ -27,28 +27,24 @@ def time_of(report: Report, now: Now, max_age_s: float) -> float:
 
 
 def seen_from(now: Now, rows: Iterable[Row]) -> float:
-    """Return the wall time as of which the rows are read: now, by a synchronized clock.
-
-    Another may be years behind synchronized children, and rows must not gain weight by coming from
-    its future: then at least the median time of the rows, which a single wrong one moves little.
-    """
+    """Return the wall time as of which the rows are read: now, by a synchronized clock."""
     if now.synced:
         return now.wall
+    # Another may be years behind synchronized children, and rows must not gain weight by coming
+    # from its future. A single wrong row moves the median little.
     times = sorted(row.as_of for row in rows)
     return max(now.wall, times[len(times) // 2] if times else -math.inf)
 
 
 def alarms_begun(report: Report, held: Iterable[Report], now: Now) -> Report:
-    """Return a report whose alarms are not of the future: their times are now + 30 s at most.
-
-    A clock ahead costs no alarm: it keeps its number, and so its name. What was set earlier in a
-    `held` report of the node stays, so that a report after it brings no news.
-    """
+    """Return a report whose alarms are not of the future: their times are now + 30 s at most."""
     status, latest = report.alarm_status, now.wall + AHEAD_S
     if status is None or not now.synced:
         return report
     if all(max(each.began, each.peaked, each.ended) <= latest for each in status.alarms):
         return report
+    # A clock ahead costs no alarm: it keeps its number. What a `held` report has of it stays, so
+    # that a report after it brings no news.
     known = {alarm.name: alarm for each in held for alarm in each.alarms}
     alarms = tuple(_begun(each, known.get(each.name, each), latest) for each in status.alarms)
     return replace(report, alarm_status=replace(status, alarms=alarms))
@@ -61,12 +57,10 @@ def brought_up(
     now: Now,
     summaries: Summaries,
 ) -> Iterator[tuple[tuple[str, Incarnation], Row]]:
-    """Yield the earlier rows of a node that were heard before its row `newest`, with its alarms.
-
-    Alarms are the node's, and not an incarnation's. When the newest row is sealed, an older one may
-    stand for the node until the next report: an alarm that has ended would be open again. Rows of
-    later incarnations stay: a final may come late, and know less than they do.
-    """
+    """Yield the earlier rows of a node that were heard before its row `newest`, with its alarms."""
+    # When the newest row is sealed, an older one may stand for the node until the next report: an
+    # alarm that has ended would be open again. Rows of later incarnations stay: a final may come
+    # late, and know less than they do.
     node, status = newest[0], rows[newest].report.alarm_status
     unheard_s = presence.unheard(*newest, now.steady)
     for other in presence.live(node):
@@ -130,11 +124,9 @@ class Presence:
         self._silent_s.pop(key, None)
 
     def load(self, as_of: Mapping[tuple[str, Incarnation], float], now: Now) -> None:
-        """Add the incarnations of a store's rows, each with the wall time that its row describes.
-
-        While the store was closed nothing could be heard. So an incarnation counts as silent for
-        as long as its row is older than the newest one; without a synchronized clock, from now.
-        """
+        """Add the incarnations of a store's rows, with the wall time that each describes."""
+        # While the store was closed nothing could be heard: an incarnation counts as silent for as
+        # long as its row is older than the newest; without a synchronized clock, from now.
         newest = max((at for at in as_of.values() if at <= now.wall + AHEAD_S), default=0.0)
         for (node, incarnation), at in as_of.items():
             self.hear(node, incarnation, now.steady)
@@ -156,15 +148,13 @@ class Presence:
         return min(others, key=lambda each: (self.heard[node, each], each))
 
     def silence(self, node: str, incarnation: Incarnation, steady: float) -> float:
-        """Return for how long an incarnation was silent while the node reported under another.
-
-        Counted from when the other was first heard: a client that was away for days sends the
-        final report of its last incarnation only after it has come back.
-        """
+        """Return for how long an incarnation was silent while the node reported under another."""
         heard = self.heard[node, incarnation]
         others = [
             self._came[node, other] for other in self._live[node] if self.heard[node, other] > heard
         ]
+        # From when the other was first heard: a client that was away for days sends the final
+        # report of its last incarnation only after it has come back.
         return steady - max(heard, min(others)) if others else 0.0
 
     def unheard(self, node: str, incarnation: Incarnation, steady: float) -> float:
@@ -189,8 +179,7 @@ INTERVALS = 6.0
 class Turns:
     """Which incarnations of each node report in turns.
 
-    interval_s : A report interval. Machines that report less often are recognised as well. They
-        count as one again after twice the time that their last returns took.
+    interval_s : A report interval; machines that report less often are recognised as well.
     """
 
     def __init__(self, interval_s: float) -> None:

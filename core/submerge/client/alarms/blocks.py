@@ -1,12 +1,9 @@
 """WatchedBlocks: the block maxima of one node, and the false alarms allowed in its blocks.
 
-Its maxima are its part of the group's, from which limits follow. Reports show the allowed alarms
-beside the raised ones: an alarm that no person confirmed as a fault counts as false.
-
-When the group changes the length of a block, the node counts from zero, and reports those of the
-old length until the new ones cover as much time, or are enough for limits (`ENOUGH_S`, and
-`AlarmLimits.enough_s`). After a person has accepted an alarm, scores may go as high as they went
-(`spared`) until they have come down again; blocks until then are not counted as normal.
+Its maxima are its part of the group's, from which limits follow. When the group changes the length
+of a block, the node counts from zero, and reports those of the old length until the new ones cover
+as much time, or are enough for limits. After a person has accepted an alarm, scores may go as high
+as they went (`spared`) until they have come down again; blocks until then are not normal.
 """
 
 from __future__ import annotations
@@ -34,14 +31,11 @@ from submerge.stats.statistic import KINDS, By
 
 
 class InAlarm(NamedTuple):
-    """Which rows belong to an alarm; those `later` are without the first of each, (n,) of bool.
-
-    `believed`: an alarm that ends here counts as high as it went.
-    """
+    """Which rows belong to an alarm, (n,) of bool."""
 
     rows: Mask
-    later: Mask
-    believed: bool = False
+    later: Mask  # those without the first of each
+    believed: bool = False  # an alarm that ends here counts as high as it went
 
     @classmethod
     def of(cls, rows: Mask, *, was_open: bool, believed: bool) -> InAlarm:
@@ -96,21 +90,15 @@ ENOUGH_S = 3 * 86400.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptBlocks:
-    """What is remembered of blocks.
-
-    windows, blocks, block_s : as in `BlockMaximaTally`
-    spared : accepted scores over their limits, by statistic; 1 for one that is not there
-    watched_s, allowed : as in `AlarmStatus`
-    before : maxima of another length, from before
-    """
+    """What is remembered of blocks: as in `BlockMaximaTally`, `AlarmStatus`, and two more."""
 
     windows: Mapping[By, tuple[QuantileSketch, QuantileSketch]] = field(default_factory=dict)
     blocks: int = 0
-    spared: Mapping[By, float] = field(default_factory=dict)
+    spared: Mapping[By, float] = field(default_factory=dict)  # over limits; 1 for one not there
     watched_s: float = 0.0
     allowed: float = 0.0
     block_s: float = 0.0
-    before: BlockMaxima | None = None
+    before: BlockMaxima | None = None  # of another length
 
     @classmethod
     def of(cls, maxima: BlockMaxima | None) -> KeptBlocks:
@@ -123,24 +111,19 @@ class KeptBlocks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WatchedBlocks:
-    """The blocks that have ended, in `tally`, and the current one; the rest as in `KeptBlocks`.
-
-    `highest` are the k-of-m maxima of the current block, `near` its largest spared scores over
-    their limits, `passed_s` and `row` how much of it has passed. A restart forgets the `peak` of
-    the open alarm. By `correlation`, how long scores stay alike, the group chooses a block's
-    length.
-    """
+    """The blocks that have ended, in `tally`, and the current one; the rest as in `KeptBlocks`."""
 
     tally: BlockMaximaTally
     spared: Mapping[By, float] = field(default_factory=dict)
     watched_s: float = 0.0
     allowed: float = 0.0
     before: BlockMaxima | None = None
-    highest: Mapping[By, float] = field(default_factory=dict)
-    near: Mapping[By, float] = field(default_factory=dict)
-    passed_s: float = 0.0
+    highest: Mapping[By, float] = field(default_factory=dict)  # k-of-m maxima of the current block
+    near: Mapping[By, float] = field(default_factory=dict)  # its largest spared scores
+    passed_s: float = 0.0  # how much of it has passed, with `row`
     row: int = 0
-    peak: AlarmPeak = field(default_factory=AlarmPeak)
+    peak: AlarmPeak = field(default_factory=AlarmPeak)  # a restart forgets it
+    # How long scores stay alike: by it the group chooses a block's length.
     correlation: ScoreCorrelation = field(default_factory=ScoreCorrelation)
 
     @classmethod
@@ -221,11 +204,11 @@ class WatchedBlocks:
         scores: Array | None = None,
         alarm: InAlarm | None = None,
     ) -> WatchedBlocks:
-        """Return them after n more rows, which stand for `passed_s`.
+        """Return them after n more rows, which stand for `passed_s`, with `statistics` (kinds, n).
 
-        k-of-m statistics (kinds, n) are None if none raises a maximum. A `young` mean has not seen
-        a day: its blocks have no maxima, but pass. By scores (n,) the length of a block is chosen.
-        All but the first row of an alarm is left to `AlarmPeak`.
+        young : The mean has not seen a day: its blocks have no maxima, but pass.
+        scores : (n,), by which the length of a block is chosen.
+        alarm : All but the first row of one is left to `AlarmPeak`.
         """
         correlation = self.correlation
         if scores is not None:

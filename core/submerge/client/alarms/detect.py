@@ -2,35 +2,21 @@
 
     detector, decision = detect(detector, block, scores, situation)
 
-An `AlarmDetector` is a value: everything that one node remembers for detection. Nothing changes
-it; the same detector, block and scores give the same decision.
+An `AlarmDetector` is a value: everything that one node remembers for detection. The rules are in
+docs/alarms-explained.md, the reasons in docs/decisions/0017 and 0035. In symbols:
 
 1. The k-of-m statistic of a row is the `after`-th largest of the last `of` scores of one kind. An
    alarm is raised when it is over the limit L of its kind (`limits`). The moving average of
    distances is compared as it is (`RecentScores`).
 2. The alarm ends when for `LONGER` times `of` rows no statistic was above c = (L + M) / 2,
-   where M is the median of the maxima of the group's hours. This hysteresis keeps an alarm from
-   flickering, and from staying open where normal hours come close to the limit.
-3. Its rows are withheld from learning, so that a fault does not become normal. After
-   `max_withheld_s` they are learnt, clipped to the distance of normal rows, unless a person rejects
-   the alarm (a fault, never learnt) or accepts it (normal from now on: the alarm ends). From that
-   moment on its limits do not change. If readings keep to a new level, it ends as settled
-   (`new_level`). Rows of a quiet alarm are withheld for a shorter time (`log.PATIENCE`), and
-   then learnt and counted like those of no alarm, so that a limit that is too low can rise.
-4. Other rows are learnt, clipped: a row at a distance d from the mean with a score s above `WILD`
-   limits counts as if it lay at d sqrt(WILD L / s), for SPE (squared prediction error) and T2
-   (Hotelling's T-squared) grow as the square of d. The first rows of a fault are learnt before it
-   can be detected.
-5. A channel that is stuck is an alarm, whatever the scores are; so is one that says nothing for
-   longer than ever before, beside all others: it withholds nothing.
-6. A restart restores the detector: an open alarm is not raised again.
+   where M is the median of the maxima of the group's blocks: hysteresis.
+3. Rows are learnt clipped: one at a distance d from the mean with a score s above `WILD` limits
+   counts as if it lay at d sqrt(WILD L / s), for SPE (squared prediction error) and T2 (Hotelling's
+   T-squared) grow as the square of d. The first rows of a fault are learnt before it is detected.
+4. A restart restores the detector: an open alarm is not raised again.
 
-References
-----------
 The k-of-m rule is a run rule of control charts: Western Electric, Statistical Quality Control
-Handbook (1956). Clipping to a multiple of the limit is Huber's: Robust estimation of a location
-parameter, Annals of Mathematical Statistics 35 (1964). Why it is this rule, and these limits:
-docs/decisions/0017.
+Handbook (1956). Clipping is Huber's: Annals of Mathematical Statistics 35 (1964).
 """
 
 from __future__ import annotations
@@ -335,20 +321,15 @@ BLAME_ROWS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exceedance:
-    """The scores of rows over the limits of the moment, and the `causes` of the largest ratios.
+    """The scores of rows over the limits of the moment: (n,), `ratio` and `own` (of - 1 + n,)."""
 
-    At rows that are `over` an alarm begins, at `high` ones an open one stays open, (n,) of bool.
-    Ratios are (of - 1 + n,), those of the rows before first; `times` are the rows' wall times.
-    `own` are ratios of the rows' own scores, where `ratio` has their moving average.
-    """
-
-    over: Mask
-    high: Mask
-    ratio: Array
-    causes: tuple[By, ...]
-    times: npt.NDArray[np.float64]
+    over: Mask  # an alarm begins
+    high: Mask  # an open one stays open
+    ratio: Array  # those of the rows before first
+    causes: tuple[By, ...]  # of the largest ratios
+    times: npt.NDArray[np.float64]  # the rows' wall times
     of: int
-    own: Array
+    own: Array  # of the rows' own scores, where `ratio` has their moving average
 
     def highest(self, first: int, last: int) -> tuple[int, float]:
         """Return the first of some rows with the largest ratio, and that ratio."""

@@ -1,8 +1,4 @@
-"""AlarmDetector: the state of alarm detection at one node; `detect` takes it from block to block.
-
-It holds the alarms of a node, its hours, its channels and its limits, makes the alarm status of
-reports and takes verdicts. `DetectorState` is the part that outlives the process.
-"""
+"""AlarmDetector: the state of alarm detection at one node, from block to block of `detect`."""
 
 from __future__ import annotations
 
@@ -208,37 +204,25 @@ class Situation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmDetector:
-    """The state of alarm detection at one node.
-
-    judged_by : The limits that the open alarm was last compared with.
-    scaling : What values of channels are said in their units with.
-    recent : Scores of the rows before.
-    errors : (n, channels) each. Errors of the last of - 1 rows before, and of some more.
-    highest : What provisional limits of its own follow from.
-    counts_rows : Whether the rows that it watches count for these; those of files are judged alone.
-    group_rows : Rows that the group had learnt when its newest model was made.
-    aged_rows : The same when the highest were last aged.
-    held : Statistics that had promised limits: they keep them while half of their maxima are left.
-    closeness : How close the rows of the newest minute came to an alarm; at least 1 while a channel
-        is stuck.
-    silences : Of the channels, since this process began.
-    """
+    """The state of alarm detection at one node; `DetectorState` is what outlives the process."""
 
     settings: AlarmSettings
     log: AlarmLog
     hours: WatchedBlocks
     channels: ChannelState
     limits: AlarmLimits = field(default_factory=AlarmLimits)
+    # The limits that the open alarm was last compared with.
     judged_by: Mapping[By, float] = field(default_factory=dict)
-    scaling: Scaling | None = None
+    scaling: Scaling | None = None  # what values of channels are said in their units with
     recent: RecentScores = field(default_factory=RecentScores)
-    errors: tuple[Array, ...] = ()
+    errors: tuple[Array, ...] = ()  # (n, channels) each, of the last of - 1 rows and of some more
     highest: HighestSoFar = field(default_factory=HighestSoFar)
-    counts_rows: bool = True
-    group_rows: int = 0
-    aged_rows: int = 0
+    counts_rows: bool = True  # its rows count for `highest`; those of files are judged alone
+    group_rows: int = 0  # that the group had learnt when its newest model was made
+    aged_rows: int = 0  # the same when `highest` was last aged
+    # Statistics that had promised limits: they keep them while half of their maxima are left.
     held: frozenset[By] = frozenset()
-    closeness: Closeness = NOT_CLOSE
+    closeness: Closeness = NOT_CLOSE  # of the newest minute's rows; at least 1 with a channel stuck
     silences: SilentChannels | None = None
 
     @classmethod
@@ -328,13 +312,7 @@ class AlarmDetector:
         block_s: float = 0.0,
         group_rows: int = 0,
     ) -> AlarmDetector:
-        """Return it with the limits by the group's newest block maxima.
-
-        kinds : those of which alarms are raised
-        widened : factor on the limits
-        block_s : as in `Model`
-        group_rows : rows that the group has learnt
-        """
+        """Return it with the limits of `kinds`, `widened`, by the group's newest block maxima."""
         hours = self.hours.of_length(block_s)
         own = hours.tally.maxima
         limits = AlarmLimits.of(maxima, self.settings, kinds, self.row_s, self.held, own)
@@ -363,13 +341,9 @@ class AlarmDetector:
         return replace(self, log=log, channels=channels, recent=RecentScores(), errors=())
 
     def with_own_limits(self, at: float) -> AlarmDetector:
-        """Return it with provisional limits of its own, if the group has none that are rarer.
-
-        A quiet alarm ends with the promised limits: what is unusual by these begins again.
-        An alarm by promised limits is not compared with others: without them it stays open.
-
-        at : wall time
-        """
+        """Return it with provisional limits of its own, if the group has none that are rarer."""
+        # A quiet alarm ends with the promised limits: what is unusual by these begins again. An
+        # alarm by promised limits is not compared with others: without them it stays open.
         if self.limits.promised:
             if not self.log.is_quiet:
                 return self
@@ -390,10 +364,7 @@ class AlarmDetector:
         situation: Situation,
         passed_s: float,
     ) -> tuple[WatchedBlocks, HighestSoFar]:
-        """Return its blocks, and what its own limits follow from, after more rows.
-
-        sizes : (n,), scores by which the length of a block is chosen
-        """
+        """Return its blocks and `highest` after n rows; `sizes` say how long a block is."""
         settled, n = situation.settled, len(alarm.rows)
         if raised is not None:
             # After a restart the scores before the first row of an open alarm are infinite.

@@ -1,29 +1,20 @@
 """HighestSoFar: provisional limits from a node's own rows, before its group has any.
 
-Of n rows drawn alike, the next is higher than all before with probability 1 / n. So one kind of
-statistic exceeds the highest value h that it has had about once in n rows, and K kinds do so
-`independent(K)` times as often. Beyond h an exponential tail is assumed: from the mean m to h it
-fell by a factor of n / a, for a successive statistics are of the same rows (`Statistic.alike`). It
-falls by another factor of `FURTHER` up to the limit
+Of n rows drawn alike, the next is higher than all before with probability 1 / n (Chandler, Journal
+of the Royal Statistical Society B 14, 1952). So one kind of statistic exceeds the highest value h
+that it has had about once in n rows, and K kinds do so `independent(K)` times as often. Beyond h an
+exponential tail is assumed: from the mean m to h it fell by a factor of n / a, for a successive
+statistics are of the same rows (`Statistic.alike`). It falls by another factor of `FURTHER` to
 
     h + (h - m) log(FURTHER) / log(n / a)
 
-which is exceeded that much more rarely. Tails of sums of squares fall faster, and the limit errs on
-the high side. Every row makes the rate rarer. A model of few rows scores some rows far too high:
-whenever it has twice the rows, those before it had half of them are forgotten (`aged`).
+Tails of sums of squares fall faster, and the limit errs on the high side. A model of few rows
+scores some rows far too high: whenever it has twice the rows, those before it had half of them are
+forgotten (`aged`).
 
-Rows of an alarm are not counted while they are withheld or far above the limit, and an alarm that
-ends counts as high as its limit: a fault makes no other normal, and a limit that is too low grows
-alarm by alarm.
-
-An alarm by such a limit says that a row was unlike all that this node has seen. It is provisional
-(`AlarmLimits.provisional_s`): it is listed and marked, and sent nowhere. Rows about a mean that has
-not seen a day are compared with each other: no factor for a young mean is needed.
-
-References
-----------
-Chandler, The distribution and frequency of record values, Journal of the Royal Statistical Society
-B 14 (1952).
+An alarm that ends counts as high as its limit: a fault makes no other normal, and a limit that is
+too low grows alarm by alarm (docs/alarms-explained.md, "Provisional alarms"). Rows about a mean
+that has not seen a day are compared with each other: no factor for a young mean is needed.
 """
 
 from __future__ import annotations
@@ -52,13 +43,11 @@ stated must not rise when a statistic is new."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HighestSoFar:
-    """The highest of each k-of-m statistic of so many rows, and the mean score.
-
-    Half of the k-of-m statistics are below the mean, or more.
-    """
+    """The highest of each k-of-m statistic of so many rows, and the mean score."""
 
     rows: Mapping[By, int] = field(default_factory=dict)
     values: Mapping[By, float] = field(default_factory=dict)
+    # Half of the k-of-m statistics are below it, or more.
     means: Mapping[By, float] = field(default_factory=dict)
     newest: HighestSoFar | None = None  # of the rows since it was last aged
 

@@ -1,28 +1,18 @@
 """AlarmLimits: the limit of each statistic, from the block maxima of the group.
 
-The k-of-m statistic of a row is the k-th largest of the last m scores (`settings.after` of
-`settings.of`); the maximum of a block is the largest of them (`stats.block_maxima`). Let this node
-allow r false alarms a second and monitor K statistics, and let a block have the length h. The
+The maximum of a block is the largest k-of-m statistic of its rows (`stats.block_maxima`). Let this
+node allow r false alarms a second and monitor K statistics, and let a block have the length h. The
 limit of each statistic is then exceeded in a share
 
     q = min(r h / K', 1/2)
 
 of the group's blocks. It is counted while there are enough blocks, and beyond them read off a
-generalized Pareto tail that is fitted to the highest maxima. K' = `independent(K)` statistics would
-exceed their limits as often as these K, which depend on one another.
+generalized Pareto tail fitted to the highest maxima (Coles, An Introduction to Statistical Modeling
+of Extreme Values, 2001, chapters 3 and 4; Hosking and Wallis, Technometrics 29, 1987). K' =
+`independent(K)` statistics would exceed their limits as often as these K, which are dependent.
 
-Until the group has been monitored for `settle_s`, and for as long as few maxima say nothing of so
-small a share, limits are *provisional*: those of the smallest share that the maxima support, 1/2 in
-n of n. An alarm by such a limit is marked, withholds rows for a shorter time, and is sent nowhere.
-Before the group has maxima, a node has provisional limits of its own (`highest`). Promised limits
-stay while half of the maxima are left that they needed (`LONG_REACH`).
-
-References
-----------
-Coles, An Introduction to Statistical Modeling of Extreme Values (Springer 2001), chapters 3 and 4:
-block maxima, and the generalized Pareto tail over a threshold. Hosking and Wallis, Parameter and
-quantile estimation for the generalized Pareto distribution, Technometrics 29 (1987): how it is
-fitted.
+Until blocks are enough, limits are *provisional*: of the smallest share that the maxima support,
+1/2 in n of n (docs/decisions/0035).
 """
 
 from __future__ import annotations
@@ -61,22 +51,16 @@ PROVISIONAL = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmLimits:
-    """The limits of one node: of each known statistic, with the median of the group's maxima.
-
-    `provisional_s` is the mean time between two false alarms by them, if they are provisional, else
-    0. They may be `of_node`, of its own rows. On average `nodes` have measured the group's maxima;
-    promised limits need blocks of `needed_s` in all. Limits that are not `counted` are
-    extrapolated.
-    """
+    """The limits of one node: of each known statistic, with the median of the group's maxima."""
 
     known: Mapping[By, float] = field(default_factory=dict)
     ordinary: Mapping[By, float] = field(default_factory=dict)
     armed_in_s: float = -1.0
-    provisional_s: float = 0.0
-    of_node: bool = False
-    nodes: float = 0.0
-    needed_s: float = 0.0
-    counted: bool = False
+    provisional_s: float = 0.0  # mean time between two false alarms; 0 if they are promised
+    of_node: bool = False  # of its own rows
+    nodes: float = 0.0  # that have measured the group's maxima, on average
+    needed_s: float = 0.0  # blocks that promised limits need, in all
+    counted: bool = False  # not extrapolated
 
     @classmethod
     def of(
@@ -90,8 +74,8 @@ class AlarmLimits:
     ) -> AlarmLimits:
         """Return the limits by a group's maxima, at the rate of false alarms that a node allows.
 
-        Kinds not `among` these get none; those `held` keep promised ones with half of their maxima.
-        A row stands for `row_s`; 0 while it is not known.
+        among, held : Kinds that get limits; those that keep promised ones by half of their maxima.
+        row_s : What a row stands for; 0 while it is not known.
         """
         kinds = [kind for kind in among if maxima is not None and maxima.of(kind).n]
         often = settings.often_per_s(row_s)
@@ -154,11 +138,9 @@ class AlarmLimits:
         return most if settled else YOUNG * most
 
     def calm(self, kind: By) -> float:
-        """Return the share of its limit that a statistic has to stay below for an alarm to end.
-
-        Halfway between the limit and the median block: scores of many directions come close to
-        their limit all the time, and those of few seldom.
-        """
+        """Return the share of its limit that a statistic has to stay below for an alarm to end."""
+        # Halfway between the limit and the median block: scores of many directions come close to
+        # their limit all the time, and those of few seldom.
         most = self.known.get(kind, 0.0)
         return (1 + min(self.ordinary[kind] / most, 1.0)) / 2 if most > 0 else 1.0
 

@@ -35,12 +35,9 @@ from submerge.stats.statistic import By
 
 
 class PeakRow(NamedTuple):
-    """The highest of an alarm's rows over a limit; channels in their units, NaN where not known.
+    """The highest of an alarm's rows over a limit; channels in their units, NaN where not known."""
 
-    `ratio` is its score over its limit; 0 before there is one.
-    """
-
-    ratio: float
+    ratio: float  # its score over its limit; 0 before there is one
     values: Array
     expected: Array
 
@@ -70,16 +67,13 @@ MOST_VALUE = 1e300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """The errors of a block's rows (n, channels), scaled, NaN for a gap, and of `before` rows.
+    """The errors of a block's rows (n, channels), scaled, NaN for a gap, and of `before` rows."""
 
-    `scores.errors` are (before + n, channels); `came` is the rows before they were bounded.
-    """
-
-    scores: RowScores
+    scores: RowScores  # `errors` are (before + n, channels)
     before: int
     rows: Array
     scaling: Scaling | None
-    came: Array | None = None
+    came: Array | None = None  # the rows before they were bounded
 
     @classmethod
     def of(
@@ -139,11 +133,7 @@ of what is new is no fault, and has to be learnt."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlarmLog:
-    """The alarms of one node, the open one first; the rest as in `DetectorState`.
-
-    `provisional_s` is infinite while it is not known. `patience` is `LESS` once rows of the open
-    alarm keep to no level. `silences` are alarms of silent channels, beside all others.
-    """
+    """The alarms of one node, the open one first; the rest as in `DetectorState`."""
 
     node: str
     channels: tuple[str, ...]
@@ -156,9 +146,9 @@ class AlarmLog:
     raised: int = 0
     confirmed: int = 0
     peak: PeakRow = field(default_factory=lambda: PeakRow.kept(None, ()))
-    provisional_s: float = math.inf
-    patience: float = PATIENCE
-    silences: tuple[Alarm, ...] = ()
+    provisional_s: float = math.inf  # infinite while it is not known
+    patience: float = PATIENCE  # `LESS` once rows of the open alarm keep to no level
+    silences: tuple[Alarm, ...] = ()  # of silent channels, beside all others
 
     @property
     def listed(self) -> tuple[Alarm, ...]:

@@ -1,17 +1,9 @@
 """NewLevel: whether the readings of an open alarm keep to a new level, and which.
 
-A change that stays and that no person judges must not hide the faults that follow. So the rows of
-an open alarm have a mean of their own, and their scores about it are compared with the limits.
-
-1. The level holds when it covers a day, for half a day no statistic about it was over its limit,
-   and its distance from the level before has not grown by more than a tenth from the first half
-   day to the time after: a fault that goes on growing is no new level.
-2. The level begins again where a statistic about it is twice its limit, where the fault has grown,
-   and after `LONGEST_S`.
-3. For a quiet alarm the time between false alarms stands for the day, and it may settle from then
-   on. While its rows keep to a level they are withheld for twice as long; others for less.
-4. Then the alarm ends as settled, if its rows are no longer withheld. It has been raised, and
-   it stays unconfirmed: a machine gets no other limits by a change of its level.
+The rows of an open alarm have a mean of their own, and their scores about it are compared with the
+limits. When the alarm settles so, and why: docs/alarms-explained.md, "A change that stays". The
+level begins again where a statistic about it is twice its limit, where the fault has grown, and
+after `LONGEST_S`. For a quiet alarm the time between false alarms stands for the day.
 """
 
 from __future__ import annotations
@@ -44,15 +36,12 @@ LONGEST_S = 4 * SETTLED_S
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevel:
-    """Where the rows of an open alarm are: their mean, scaled, and as it was at `half` of the time.
-
-    `calm_s`: since a statistic about it was over its limit. `recent` do not outlive the process.
-    """
+    """Where the rows of an open alarm are: their mean, scaled, and that at `half` of the time."""
 
     mean: OwnMean
     half: OwnMean | None = None
-    calm_s: float = 0.0
-    recent: RecentScores = field(default_factory=RecentScores)
+    calm_s: float = 0.0  # since a statistic about it was over its limit
+    recent: RecentScores = field(default_factory=RecentScores)  # not kept
 
     def after(
         self, block: Block, alarmed: Mask, scores: RowScores | None, detector: AlarmDetector

@@ -1,19 +1,7 @@
 """ClusterJob: spectral clustering of all rows of a fleet: kernel scores that merge, then k-means.
 
-    spread      moments of the rows; their spread gives gamma (not asked if gamma is set)
-    summaries   a summary of the features for 1/4, 1 and 4 times that gamma; they merge, and the
-                one with the widest eigengap is taken
-    seed        the map goes down, participants score their rows; from here on it is k-means of
-    lloyd       the scores: `KMeansJob`, round by round
-    measure
-
-No row travels, and no score of a row but where it is a cluster of its own (`KMeansJob`). What a
-participant sends does not depend on the number of its rows.
-
-References
-----------
-Balcan, Liang, Song, Woodruff & Xie, Communication Efficient Distributed Kernel PCA, KDD 2016
-(kernel PCA, then k-means). `submerge.kernel.spectral` has the mathematics and its limits.
+Its phases are in docs/jobs.md, the mathematics in `submerge.kernel.spectral`. No row travels,
+and no score of a row but where it is a cluster of its own (`KMeansJob`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""KernelScores: the map of an answer of `cluster`, from rows to the scores of its centers.
-
-    scores = (features of the rows - mean) @ basis          (n, clusters - 1)
-
-Participants need it to score their rows, and clients keep it of the answer.
-"""
+"""KernelScores: the map of an answer of `cluster`, from rows to the scores of its centers."""
 
 from __future__ import annotations
 
@@ -35,12 +30,12 @@ OFF = 1e-3
 class KernelScores:
     """A feature map, the features' mean (dim,), and a basis (dim, clusters - 1), float32.
 
-    Columns are zeros where the data have no more directions.
+    Scores (n, clusters - 1) of rows are (features of the rows - mean) @ basis.
     """
 
     features: FeatureMap
     mean: Array
-    basis: Storage
+    basis: Storage  # columns of zeros where the data have no more directions
 
     @classmethod
     def of(cls, features: FeatureMap, summary: Subspace, *, n_clusters: int) -> KernelScores:

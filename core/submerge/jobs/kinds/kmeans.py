@@ -4,18 +4,10 @@
     lloyd     counts and sums of the rows nearest to each center; as often as it takes
     measure   counts and squared distances at the last centers, also of rows that were held out
 
-The sample is merged exactly: each center has the key -log(u) / weight, the `sample` smallest keys
-of all stay, and what stays does not depend on the tree.
-
-No row travels as such. In the seeds a participant's cluster of a single row joins its nearest
-other, and in Lloyd's step a cluster with one row of a participant has none of it: its sum would be
-that row. Costs and the last counts are of all rows. From 40 rows a participant on this costs some
-two per cent of the final cost; with 5 to 15 rows it may be twice as high.
-
-References
-----------
-Efraimidis & Spirakis, Weighted random sampling with a reservoir, IPL 2006 (the keys); Duffield,
-Lund & Thorup, JACM 2007, and Cohen & Kaplan, PODC 2007 (weights of a bottom-k sample).
+The sample is merged exactly: each center has the key -log(u) / weight (Efraimidis & Spirakis, IPL
+2006), and the `sample` smallest of all stay, in any tree (weights: Cohen & Kaplan, PODC 2007). No
+sum is of a single row of a participant: it would be that row. From 40 rows a participant on this
+costs some two per cent of the final cost; with 5 to 15 rows it may be twice as high.
 """
 
 from __future__ import annotations

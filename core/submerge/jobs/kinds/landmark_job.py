@@ -1,12 +1,8 @@
-"""LandmarksJob: landmarks chosen by the fleet, as a kind of job.
+"""LandmarksJob: landmarks chosen by the fleet, as a kind of job, in stages (`kpca.stages`).
 
 count       rows, mean and squares of each channel: they settle gamma, and the scale if it is asked
-keys-1      the smallest keys of all rows, which count alike
-points-1    the rows that these are
-keys-i      the same by the squared distance of a row's features from the span of those before
-points-i    the rows that these are
-
-Keys go up before rows do, so that no row leaves its node but the landmarks.
+keys-1      all rows count alike
+keys-i      by the squared distance of a row's features from the span of those before
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """ArrowFile: Parquet and Arrow IPC, read by pyarrow a row group or record batch at a time.
 
-1. pyarrow is imported when a file of these formats is opened. Times are kept to a microsecond, and
-   a time without a zone is taken as UTC.
+1. pyarrow is imported when a file of these formats is opened. Times are kept to a microsecond.
 2. Columns of an extension type are refused: what they mean is code elsewhere.
 3. A row group whose columns in use take more than `MOST_BYTES` unpacked, or a record batch that
    does, is refused by what the file says of itself, before it is unpacked.

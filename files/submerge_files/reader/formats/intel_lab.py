@@ -3,16 +3,13 @@
     2004-03-31 03:38:15.757551 2 1 122.153 -3.91901 11.04 2.03397
     date       time            epoch mote temperature humidity light voltage
 
-It becomes a matrix, an epoch a row and a mote a column (with "all", four columns).
-The log was written by radios with dying batteries, so a bad line is counted and
-left out where other formats would be refused:
+It becomes a matrix, an epoch a row and a mote a column (with "all", four columns). Radios with
+dying batteries wrote it: a bad line is counted and left out where other formats would be refused.
 
-1. A line that ends before the mote's number is truncated. A line with too many fields, or
-   with one that is no finite number, is broken. A mote outside 1..54 is unknown.
-2. Fields may be missing at the end of a line, or inside it: then there are two separators
+1. Fields may be missing at the end of a line, or inside it: then there are two separators
    side by side, and the later fields keep their places.
-3. Of several readings of a mote in an epoch, the last one counts.
-4. Epochs and motes without any reading of the quantity are left out.
+2. Of several readings of a mote in an epoch, the last one counts.
+3. Epochs and motes without any reading of the quantity are left out.
 """
 
 from __future__ import annotations

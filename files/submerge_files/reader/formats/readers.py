@@ -1,8 +1,7 @@
 """Opening: the reader of a file, chosen by its first bytes; text, matrices, sheets of workbooks.
 
-1. What pyarrow refuses (blanks between columns, a number in another spelling, a wrong row) is read
-   by `submerge_client.datasets.text` from there on: row by row, with the place of a mistake.
-2. Without pyarrow that reads all of a text file.
+What pyarrow refuses, `submerge_client.datasets.text` reads from there on, row by row; without
+pyarrow, all of it.
 """
 
 from __future__ import annotations

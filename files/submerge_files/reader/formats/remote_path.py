@@ -1,8 +1,6 @@
 """Remote paths: files of any file system that fsspec knows, such as s3://bucket/file.parquet.
 
-A `RemotePath` stands where a `Path` does, with what readers of files use of one. Bytes are read
-where they lie: of a Parquet file, the columns that are wanted; nothing is copied to a disk. fsspec
-and what it needs for a file system are imported when such a path is used.
+A `RemotePath` stands where a `Path` does. Of a Parquet file only columns that are wanted are read.
 """
 
 from __future__ import annotations

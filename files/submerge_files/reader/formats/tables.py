@@ -38,15 +38,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class ColumnHead:
-    """A column and its first `HEAD_ROWS` values as text, "" for a gap, none for OTHER.
-
-    `typed` columns hold times by their type, and are read as numbers, in seconds.
-    """
+    """A column and its first `HEAD_ROWS` values as text, "" for a gap, none for OTHER."""
 
     name: str
     kind: Kind
     values: tuple[str, ...] = ()
-    typed: bool = False
+    typed: bool = False  # times by their type, read as numbers, in seconds
     heading: bool = True
 
     @property
@@ -61,13 +58,10 @@ class ColumnHead:
 
 
 class RawRows(NamedTuple):
-    """Rows of a file that follow one another: numbers (n, columns), and columns of n texts.
-
-    Texts are a list, or an array of pyarrow's: `words` makes a list of both.
-    """
+    """Rows of a file that follow one another: numbers (n, columns), and columns of n texts."""
 
     numbers: Array
-    texts: tuple[Any, ...]
+    texts: tuple[Any, ...]  # lists, or arrays of pyarrow's: `words` makes a list of both
 
     def first(self, n: int) -> RawRows:
         """Return the first n of the rows."""

@@ -1,8 +1,6 @@
 """A job on recorded files, in this process: each file is a node, or each machine of a column.
 
-Rows are scaled as `submerge fit` scales them, by the mean and the standard deviation of each
-channel: a distance over channels of different units is that of the largest numbers otherwise.
-All rows are in memory at once; those with a gap are left out.
+Rows are scaled as `submerge fit` scales them: else the largest numbers decide. All are in memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""JobResult: an answer in units, as arrays by name, and as values of JSON. Rows of a fleet are
-scaled, so that channels of different units count alike. An array of places among such rows is given
-in the channels' units, and as it is with `_scaled` behind its name.
+"""JobResult: an answer in units, as arrays by name, and as values of JSON.
+
+Rows of a fleet are scaled: places among them are in units, and as they are with `_scaled` behind.
 """
 
 from __future__ import annotations

@@ -92,14 +92,11 @@ def coefficients_of(answer: Arrays) -> Array:
 
 
 class KernelModel(NamedTuple):
-    """A model of an answer: a schema with its points as landmarks, and limits of rows held out.
-
-    The summary has directions of features and scaled readings; SPE and T2 are of `rank` directions.
-    """
+    """A model of an answer: a schema with its points as landmarks, and limits of rows held out."""
 
     schema: Schema
-    summary: KernelSummary
-    rank: int
+    summary: KernelSummary  # directions of features and scaled readings
+    rank: int  # directions that SPE and T2 are of
     rows: int
     limits: Limits | None
 

@@ -1,13 +1,8 @@
 """disLR: the leading directions of all rows in the points' span, merged up any tree.
 
-A row's coordinates C (n, m) are those of `Landmarks`. Three ways to merge them:
-
-    ranks    a factor of 2k rows (2k, m): what pairs of parents keep of both. The least error.
-    sketch   `columns` random sums of each participant's rows, as in the paper; of the sums of all,
-             put on top of one another, the triangle (m (m + 1) / 2) is kept
-    exact    the whole scatter (m (m + 1) / 2), which adds up: federated NY-KPCA
-
-Rows and energies count exactly in all three.
+A row's coordinates C (n, m) are those of `Landmarks`. docs/jobs.md has three ways to merge them: by
+ranks, where pairs of parents keep 2k rows of both; by sketches, as in the paper; exact, by adding
+the whole scatter (federated NY-KPCA). Rows and energies count exactly in all three.
 """
 
 from __future__ import annotations
@@ -33,17 +28,13 @@ ROUNDED = 1e-12
 
 
 class LeadingAxes(NamedTuple):
-    """The answer of disLR: orthonormal axes (m, r) in the points' coordinates, largest first.
-
-    `mean` (m,) is zeros unless centered. Squared distances are `inside` from it, and `outside` from
-    the span.
-    """
+    """The answer of disLR: orthonormal axes (m, r) in the points' coordinates, largest first."""
 
     axes: Array
     eigenvalues: Array
-    mean: Array
-    inside: float
-    outside: float
+    mean: Array  # (m,), zeros unless centered
+    inside: float  # squared distances from the mean
+    outside: float  # squared distances from the span
 
 
 class Coordinates(NamedTuple):
@@ -116,15 +107,13 @@ def found_in_ranks(up: Arrays, k: int) -> LeadingAxes:
 
 
 def sketch_up(at: Coordinates, columns: int, *, center: bool, seed: int) -> Arrays:
-    """Return the triangle of random sums of the rows, of all rows if there are no more.
-
-    If centered, a column of ones is summed as well: the mean is subtracted later.
-    """
+    """Return the triangle of random sums of the rows, of all rows if there are no more."""
     C = at.inside
     square = float(np.vdot(C, C))
     sums = {"sums": np.array([len(C), square, at.outside])}
     if center:
         sums["mean"] = C.sum(axis=0)
+        # A column of ones is summed as well: the mean is subtracted later.
         C = np.hstack([C, np.ones((len(C), 1))])
     if len(C) > columns:
         C = summed(C, columns, seed=seed)

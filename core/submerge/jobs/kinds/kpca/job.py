@@ -1,13 +1,6 @@
 """KernelPcaJob: disKPCA as a kind of job: points by what is missed, directions in their span.
 
-open        counts, and sums that settle gamma
-factor      disLS: the triangle of embedded rows (sample = leverage alone)
-keys-1      the smallest keys of all rows, by leverage, k(x, x) or alike
-points-1    the rows that these are: P
-keys-2      the same by the squared distance from the span of P
-points-2    the rows that these are; with P they are Y
-project     disLR: directions of all rows in the span of Y
-measure     SPE and T2 of rows that were held out, if there are any
+Its rounds are in docs/jobs.md, "Kernel PCA by a fleet".
 """
 
 from __future__ import annotations

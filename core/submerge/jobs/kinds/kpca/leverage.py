@@ -2,9 +2,7 @@
 
 A participant embeds its rows as E (n, t) and sends R of E = QR, t (t + 1) / 2 numbers; parents
 merge by QR, in any tree. A row's score is its leverage |e R^+|^2 in the pooled E: t scores in all.
-
-The paper sends E sketched by random sums of rows (`summed`). That saves no numbers here, and the
-scores are then off (tests/core/jobs/kpca/test_leverage.py).
+Random sums of rows (`summed`), as in the paper, would save no numbers, and scores would be off.
 """
 
 from __future__ import annotations

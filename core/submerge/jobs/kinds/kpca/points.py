@@ -1,17 +1,8 @@
 """Points of a fleet: rows by weight, the smallest keys of all, and at most so many of one node.
 
-A row has a score, and the key -log(u) / score; u in (0, 1) follows from the job's seed, its node,
-its number and the choice. The rows with the smallest keys are the points: drawn one by one without
-putting back, in proportion to scores. The smallest of a whole are among those of its parts, so the
-choice does not depend on the tree; each choice has its own u.
-
-Keys go up first. The root answers with the largest that is taken, and only rows which are points
-leave their nodes, with number and node. A parent computes the key again, and refuses a larger one:
-a node cannot push rows in, but for lies about them; and it has at most `limit` points.
-
-References
-----------
-Efraimidis & Spirakis, Weighted random sampling with a reservoir, IPL 2006.
+A row's key is -log(u) / score (Efraimidis & Spirakis, IPL 2006; docs/jobs.md, "A row's key"): rows
+are drawn without putting back, in proportion to scores, whatever the tree. Keys go up first; only
+rows which are points leave their nodes, and parents compute their keys again.
 """
 
 from __future__ import annotations
@@ -86,12 +77,10 @@ def own_squares(rows: Array, kernel: Kernel) -> Array:
 
 
 def residuals(rows: Array, points: Landmarks) -> Array:
-    """Return squared distances (n,) of the rows' features from the span of points; 0 below `CUT`.
-
-    Implicit Gram-Schmidt: coordinates in an orthonormal basis are those of a `Landmarks` map.
-    """
+    """Return squared distances (n,) of the rows' features from the span of points."""
     found = [np.empty(0)]
     with np.errstate(over="ignore", invalid="ignore"):
+        # Implicit Gram-Schmidt: coordinates in an orthonormal basis are those of a `Landmarks` map.
         for part in chunks(rows):
             missed = outside_span(part, points.lift(part), points.kernel)
             missed[~(missed > CUT * points.kernel.diagonal(part))] = 0.0
@@ -178,14 +167,12 @@ def check_rows(up: Arrays, width: int, choice: PointChoice) -> None:
 def check_chosen(
     up: Arrays, choice: PointChoice, scores: Array, slack: Array, largest: float
 ) -> None:
-    """Refuse a point whose key, computed again, is larger than the largest that was taken.
-
-    Scores are (m,); another machine's may differ by `slack` (m,).
-    """
+    """Refuse a point whose key, computed again, is larger than the largest that was taken."""
     start = 0
     for node, supplied in zip(up["nodes"].tolist(), up["supplied"].tolist(), strict=True):
         part = slice(start, start + supplied)
         start += supplied
+        # Another machine's scores may differ by `slack` (m,).
         keys = choice.keys_at(scores[part] + slack[part], node, up["rows"][part])
         if not (keys <= largest * (1 + SLACK)).all():
             raise PeerError("a point is not one that its key would choose", kind="range")

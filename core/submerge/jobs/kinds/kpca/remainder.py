@@ -1,8 +1,7 @@
 """What the answer's directions leave of rows that they were not learnt from, as merging sketches.
 
-SPE (squared prediction error) is a row's squared distance in feature space from the directions
-through the mean's projection; "inside" is its part in the points' span, which a model scores. T2
-(Hotelling's) sums squared coordinates, each over its variance; "readings" is their own SPE.
+SPE is a row's squared distance in feature space from the directions through the mean's projection;
+"inside" is its part in the points' span, which a model scores; "readings" is the readings' own.
 """
 
 from __future__ import annotations

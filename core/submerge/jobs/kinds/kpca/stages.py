@@ -1,10 +1,9 @@
 """KnownPoints: rows that a fleet chooses in stages, for the kinds of jobs that need some.
 
 keys-i      the smallest keys of all rows, by what each counts in the i-th choice
-points-i    the rows that these are
+points-i    the rows that these are, as float32: who has a point can compute all of it again
 
-Keys go up before rows do, so that no row leaves its node but those that are chosen. Rows are taken
-as float32, as points travel: who has a point can compute all of it again.
+Keys go up before rows do, so that no row leaves its node but those that are chosen.
 """
 
 from __future__ import annotations
@@ -68,19 +67,14 @@ class StagedSettings(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownPoints(ABC):
-    """What has gone down, None where nothing has yet: the last phase, for what comes twice.
-
-    `phase` is empty in a kind that has met a job on its way: it knows nothing. `kernel` has gamma
-    after the first round. One node may supply `limit` rows to the present choice; points (m, width)
-    are of choices that are over.
-    """
+    """What has gone down, None where nothing has yet: the last phase, for what comes twice."""
 
     of: StagedSettings
     width: int
-    kernel: Kernel
-    phase: str = ""
-    limit: int = 0
-    points: Array | None = None
+    kernel: Kernel  # has gamma after the first round
+    phase: str = ""  # empty in a kind that has met a job on its way
+    limit: int = 0  # rows that one node may supply to the present choice
+    points: Array | None = None  # (m, width), of choices that are over
 
     def after(self, down: PhaseDown) -> Self:
         """Return what is known when a phase's arrays have gone down."""
@@ -195,15 +189,12 @@ Known = TypeVar("Known", bound=KnownPoints)
 
 
 class RowsOffered(NamedTuple, Generic[Known]):
-    """A participant's memory: rows (n, width) and held out, and those `taken` as points already.
-
-    `offered` rows of the present choice are by ascending key.
-    """
+    """A participant's memory: rows (n, width) and held out, and those `taken` as points already."""
 
     rows: Array
     held_out: Array
     known: Known
-    offered: Order
+    offered: Order  # rows of the present choice, by ascending key
     keys: Array
     taken: Order
 
