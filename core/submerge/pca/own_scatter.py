@@ -17,10 +17,10 @@ from submerge.pca.factor import Factors, floored
 from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter
 
-KAPPAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 1e5)
+KAPPAS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 1e5)
 """Rows that the fleet's scatter may be worth."""
 
-USUAL = 5
+USUAL = 7
 """Which of these it is before rows have said; another has to be likelier by a nat a step."""
 
 PHI = 0.02

@@ -209,7 +209,8 @@ def test_all_that_is_resident_stays_below_the_bound(dim, exact, dtype, size):
 
     In the second half no process grows but by what malloc does with a second reading, unless the
     system takes pages away meanwhile, which is not so in all three. LAPACK takes
-    3 dim^2 numbers more than the contract while the exact path is read.
+    3 dim^2 numbers more than the contract while the exact path is read. The system counts whole
+    pages, and where others take memory as well, a few more.
     """
     runs = []
     for _ in range(3):
@@ -220,6 +221,6 @@ def test_all_that_is_resident_stays_below_the_bound(dim, exact, dtype, size):
         runs.append((after - before, after - middle))
 
     grown, most = statistics.median(grown for grown, _ in runs), bound(dim, exact, size)
-    assert grown <= most + (24 * dim**2 if exact == "auto" else 0)
+    assert grown <= most + 8 * 4096 + (24 * dim**2 if exact == "auto" else 0)
     assert grown > 0 or most < BATCHED  # else nothing was measured
     assert min(late for _, late in runs) <= 16 * dim + 64_000

@@ -277,7 +277,7 @@ class AlarmDetector:
             log.raised,
             log.confirmed,
             self.hours.kept,
-            self.highest,
+            replace(self.highest, newest=None),
         )
 
     @property
