@@ -16,13 +16,13 @@ between the eight leading directions of both models, in degrees; *limit* the .99
 distances by directions over that by scatters.
 """
 
-import blas  # noqa: F401 (before numpy: it sets one thread)
-import measure
 import numpy as np
-from page import page
-from report import Table
 from sklearn.metrics import roc_auc_score
 
+import blas  # noqa: F401 (before numpy: it sets one thread)
+import measure
+from page import page
+from report import Table
 from submerge import Schema
 from submerge.pca.factor import factors_of
 from submerge.protocol.settings import AlarmSettings
