@@ -70,3 +70,15 @@ def test_many_pages_of_a_browser_share_a_stream(fleet, visit):
     for page in pages:
         page.wait_for_selector("#state:has-text('No open alarms')")
     assert visited.asked.count("GET /events") <= 3
+
+
+def test_a_page_whose_questions_are_refused_says_why(fleet, visit):
+    """As behind a proxy's mistake: else it would stay blank."""
+    visited = visit()
+    visited.expects("Failed to load resource", "403", "Refused", "not from here")
+    page = visited.page()
+    page.route("**/api/", lambda route: route.fulfill(status=403, json={"error": "not from here"}))
+    page.goto(f"{fleet.origin}/")
+
+    page.wait_for_selector("#link:has-text('not from here')")
+    visited.context.close()

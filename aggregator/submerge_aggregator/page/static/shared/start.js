@@ -34,10 +34,10 @@ async function patiently(ask) {
     try {
       return await ask();
     } catch (error) {
+      document.getElementById("link").textContent = error.message; // else the page stays blank
       if (error.status && error.status !== 503) {
         throw error;
       }
-      document.getElementById("link").textContent = error.message;
       await new Promise((done) => setTimeout(done, 1000));
     }
   }
