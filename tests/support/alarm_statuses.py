@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from submerge.client.alarms.blocks import KeptBlocks
-from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.detector import DetectorState, SilentChannels
 from submerge.client.monitor_state import MonitorState
 from submerge.pca.own_scatter import OwnScatter
 from submerge.protocol.alarm_status import (
@@ -193,6 +193,7 @@ def monitors(draw: Any, models: st.SearchStrategy[Any]) -> MonitorState:
         residual_scale=draw(st.none() | st.builds(ResidualScale, squares, squares, positive)),
         resolution=draw(st.none() | columns(Resolution.none(width))),
         scatter=draw(st.none() | own),
+        silences=draw(st.none() | columns(SilentChannels.none(width))),
     )
 
 

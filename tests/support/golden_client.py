@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from submerge.client.alarms.blocks import KeptBlocks
-from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.detector import DetectorState, SilentChannels
 from submerge.client.incarnation import Checkpoint
 from submerge.client.measurement import MeasuredRows
 from submerge.client.monitor_state import MonitorState
@@ -222,7 +222,9 @@ def of_a_moving_average() -> dict[Any, Any]:
     channels = len(lookout.run_lengths.last)
     resolution = Resolution(*(numbers(first, channels) for first in (3.0, 0.1, 0.01, 5.0)))
     scatter = OwnScatter(np.eye(channels), 90.0, 0 * np.eye(channels), 0.0, (-7.0,) * len(KAPPAS))
+    silences = SilentChannels(*(numbers(first, channels) for first in (60.0, 600.0, 86400.0)))
     seen = replace(lookout, detector=detector, resolution=resolution, scatter=scatter)
+    seen = replace(seen, silences=silences)
     return {**kept, ("checkpoint",): replace(first, report=report), ("lookout",): seen}
 
 

@@ -146,6 +146,7 @@ class NodeMonitor:
             self.detector = AlarmDetector.of(
                 *(node, settings.alarms, names, kept.detector, self._channels, schema.scaling)
             )
+            self.detector = replace(self.detector, silences=kept.silences)
             if kept.reference is not None:
                 self._reference = kept.reference, kept.held
             alarm = self.detector.log.open
@@ -171,6 +172,7 @@ class NodeMonitor:
             self.offset,
             None if np.isnan(self._resolution.last).all() else self._resolution,
             None if self.scatter is None else self.scatter.kept,
+            None if self.detector is None else self.detector.silences,
         )
 
     @property

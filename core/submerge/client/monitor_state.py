@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from submerge._linalg import Array
-from submerge.client.alarms.detector import ChannelState, DetectorState
+from submerge.client.alarms.detector import ChannelState, DetectorState, SilentChannels
 from submerge.client.alarms.new_level import NewLevel
 from submerge.pca.own_scatter import OwnScatter
 from submerge.protocol.desired_state import DesiredState
@@ -36,6 +36,7 @@ class MonitorState:
     offset: Array | None = None
     resolution: Resolution | None = None
     scatter: OwnScatter | None = None  # if center = "own" and the group is narrow
+    silences: SilentChannels | None = None
 
     def of_node(self, node: str) -> MonitorState:
         """Return what stays valid if the node has another name now."""
@@ -62,6 +63,8 @@ class MonitorState:
             kept = replace(kept, run_lengths=None, habits=None, residual_scale=None)
         if self.resolution is not None and len(self.resolution.last) != channels:
             kept = replace(kept, resolution=None)
+        if self.silences is not None and len(self.silences.known) != channels:
+            kept = replace(kept, silences=None)
         if self.scatter is not None and len(self.scatter.sums) != schema.width:
             kept = replace(kept, scatter=None)
         if self.held is not None and (own is None or not self.held.is_like(own)):

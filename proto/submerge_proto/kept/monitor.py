@@ -10,7 +10,7 @@ import numpy as np
 
 from submerge import PeerError
 from submerge.client.alarms.blocks import KeptBlocks
-from submerge.client.alarms.detector import DetectorState
+from submerge.client.alarms.detector import DetectorState, SilentChannels
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.alarms.new_level import NewLevel
 from submerge.client.monitor_state import MonitorState
@@ -42,12 +42,13 @@ from submerge_proto.wire.fields import (
 
 T = TypeVar("T")
 
-Known = TypeVar("Known", Habits, RunLengths, Resolution)
+Known = TypeVar("Known", Habits, RunLengths, Resolution, SilentChannels)
 
 COLUMNS: dict[type[Any], tuple[str, ...]] = {
     Habits: ("weight", "mean", "scatter", "error", "learnt", "others", "others_then", "stuck"),
     RunLengths: ("last", "lowest", "highest", "run", "longest", "at_lowest", "at_highest"),
     Resolution: ("last", "step", "before", "seen"),
+    SilentChannels: ("lasting", "longest", "known"),
 }
 """Names of columns in records, in their order there: bytes on disks, which never change. So far the
 fields are called the same."""
@@ -276,4 +277,5 @@ MONITOR = form(
     offset=or_empty(floats("an offset")),
     resolution=_of_channels(Resolution.none),
     scatter=SCATTER.maybe,
+    silences=_of_channels(SilentChannels.none),
 )

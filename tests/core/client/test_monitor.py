@@ -133,9 +133,7 @@ def test_a_channel_that_comes_late_begins_at_its_first_readings(restarts):
     early[:, 5] = np.nan
     rows[:, 5] += 500.0
     node.reads(early[:-20])
-    if restarts:
-        again = Node(kept=node.intake.kept)
-        again.row, again.rng, node = node.row, node.rng, again
+    node = restarted(node) if restarts else node
     node.model = fleet(limit=12.0)
     node.reads(early[-20:])
     assert abs(node.monitor.own.rows[5]) < 20.0
@@ -469,6 +467,13 @@ def test_a_gap_takes_nothing_from_what_is_odd():
     assert 2 == len(node.monitor.alarms)
 
 
+def restarted(node: Node) -> Node:
+    """Return the same node in its next process."""
+    again = Node(kept=node.intake.kept)
+    again.row, again.rng, again.model = node.row, node.rng, node.model
+    return again
+
+
 def silent(node: Node, rows: int, *channels: int) -> list[Alarm]:
     """Let rows come without these channels; return alarms that are open."""
     gone = node.draw(rows)
@@ -496,11 +501,14 @@ def test_a_channel_that_dies_is_an_alarm_beside_others():
     assert [] == silent(node, 1)
 
 
-def test_a_silence_is_compared_with_those_before():
-    """Three times the longest: a plug that is off each night is no dead one."""
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_silence_is_compared_with_those_before(restarts):
+    """Three times the longest, also before a restart: a plug that is off each night is not dead."""
     node = Node().settled()
     assert [] == silent(node, 6, 3) + silent(node, 1)
+    node = restarted(node) if restarts else node
     assert [] == silent(node, 18, 3)
+    node = restarted(node) if restarts else node
     assert ["silent"] == [alarm.cause for alarm in silent(node, 1, 3)]
 
 
