@@ -24,7 +24,7 @@ from submerge_client.config import client_config as config
 from submerge_client.config.client_config import ClientConfig, load
 from submerge_client.config.links import RetryConfig, UplinkConfig
 from submerge_client.config.sample import sample
-from submerge_client.config.schemas import SchemaConfig
+from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.sections import Section
 from submerge_client.config.sensors import (
     FileSensor,
@@ -198,6 +198,17 @@ def test_few_channels_need_no_setting(read, channels) -> None:
     """The rank is below the dimension without a line in the file."""
     names = ", ".join(f'"c{i}"' for i in range(channels))
     assert read(toml(schema=f"channels = [{names}]")).summary.rank == "auto"
+
+
+def test_units_say_scales() -> None:
+    """Or names do, of channels without a unit; what neither says is measured."""
+    channels = ("hall/temperature", "p [hPa]", "flow [l/min]", "heat/power [kWh]", "y")
+    own = ChannelConfig(name="x", offset=1.0, scale=2.0)
+    schema = SchemaConfig(channels=(*channels, own), scaling="units")
+
+    assert {"hall/temperature": (0.0, 0.5), "p": (0.0, 1.0), "x": (1.0, 2.0)} == schema.given
+    assert schema.learns_scaling
+    assert {"x": (1.0, 2.0)} == msgspec.structs.replace(schema, scaling="fleet").given
 
 
 @pytest.mark.parametrize(
