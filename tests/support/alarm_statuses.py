@@ -194,6 +194,7 @@ def monitors(draw: Any, models: st.SearchStrategy[Any]) -> MonitorState:
         resolution=draw(st.none() | columns(Resolution.none(width))),
         scatter=draw(st.none() | own),
         silences=draw(st.none() | columns(SilentChannels.none(width))),
+        unsure=draw(st.none() | squares),
     )
 
 

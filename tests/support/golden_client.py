@@ -224,7 +224,7 @@ def of_a_moving_average() -> dict[Any, Any]:
     scatter = OwnScatter(np.eye(channels), 90.0, 0 * np.eye(channels), 0.0, (-7.0,) * len(KAPPAS))
     silences = SilentChannels(*(numbers(first, channels) for first in (60.0, 600.0, 86400.0)))
     seen = replace(lookout, detector=detector, resolution=resolution, scatter=scatter)
-    seen = replace(seen, silences=silences)
+    seen = replace(seen, silences=silences, unsure=numbers(0.5, len(seen.own.rows)))
     return {**kept, ("checkpoint",): replace(first, report=report), ("lookout",): seen}
 
 

@@ -255,6 +255,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             self.group,
             self.parent,
             learns_scaling=self.schema.learns_scaling,
+            offsets=self.schema.offsets,
             lags=self.schema.lags,
             fills_gaps=self.gaps == "fill",
             alarms=self.alarms.settings(self.learn, self.period_s),

@@ -250,6 +250,22 @@ MAP = 512
 """Bytes of a map in a schema's text, without its landmarks."""
 
 
+STEPS = (
+    {"°C": 0.5, "K": 0.5, "°F": 1.0, "%": 3.0, "lx": 50.0, "dB": 3.0, "dBm": 3.0, "ppm": 50.0}
+    | {"W": 20.0, "kW": 0.02, "VA": 20.0, "var": 20.0, "V": 1.0, "mV": 50.0, "A": 0.1, "mA": 100.0}
+    | {"Pa": 100.0, "hPa": 1.0, "mbar": 1.0, "kPa": 0.1, "bar": 0.1, "µg/m³": 5.0, "ppb": 20.0}
+)
+"""Steps that a person would notice, by unit."""
+
+UNITS = (
+    dict.fromkeys(("temperature", "local_temperature", "temp", "tc", "dewpoint"), "°C")
+    | dict.fromkeys(("humidity", "rh", "moisture", "soil_moisture", "brightness"), "%")
+    | dict.fromkeys(("illuminance", "illuminance_lux", "lux"), "lx")
+    | {"power": "W", "apower": "W", "voltage": "V", "current": "A", "co2": "ppm"}
+)
+"""Units of channels without one, by the last part of their names."""
+
+
 class ChannelConfig(Section, frozen=True, kw_only=True):
     """A channel with a unit or scaling of its own.
 
@@ -267,6 +283,12 @@ class ChannelConfig(Section, frozen=True, kw_only=True):
     unit: AnyText = ""
     offset: Finite | None = None
     scale: AboveZero | None = None
+
+    @property
+    def step(self) -> float | None:
+        """What a person would notice in its unit; None where it is not known."""
+        last = re.split(r"[/.]", self.name)[-1].lower()
+        return STEPS.get(self.unit or UNITS.get(last, ""))
 
 
 class SchemaConfig(Section, frozen=True, kw_only=True):
@@ -428,12 +450,18 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
         """Offset and scale of the channels that have them, by name in a vector."""
         found = dict[str, tuple[float, float]]()
         for name, each in zip(self.names, self.tables * self.lags, strict=True):
-            step = _step(each) if self.scaling == "units" else None
+            step = each.step if self.scaling == "units" else None
             if each.offset is not None and each.scale is not None:
                 found[name] = float(each.offset), float(each.scale)
             elif step is not None:
                 found[name] = 0.0, step
         return found
+
+    @property
+    def offsets(self) -> tuple[float, ...]:
+        """What stands for each channel until it has a value; NaN where it has to be measured."""
+        given = self.given if self.scaling == "units" else {}
+        return tuple(given.get(name, (math.nan,))[0] for name in self.names if given)
 
     @property
     def _map(self) -> FeatureMap:
@@ -466,27 +494,6 @@ class SchemaConfig(Section, frozen=True, kw_only=True):
             _table(i, channel) if isinstance(channel, str) else channel
             for i, channel in enumerate(self.channels)
         )
-
-
-STEPS = (
-    {"°C": 0.5, "K": 0.5, "°F": 1.0, "%": 3.0, "lx": 50.0, "dB": 3.0, "dBm": 3.0, "ppm": 50.0}
-    | {"W": 20.0, "kW": 0.02, "VA": 20.0, "var": 20.0, "V": 1.0, "mV": 50.0, "A": 0.1, "mA": 100.0}
-    | {"Pa": 100.0, "hPa": 1.0, "mbar": 1.0, "kPa": 0.1, "bar": 0.1, "µg/m³": 5.0, "ppb": 20.0}
-)
-"""Steps that a person would notice, by unit."""
-
-UNITS = (
-    dict.fromkeys(("temperature", "local_temperature", "temp", "tc", "dewpoint"), "°C")
-    | dict.fromkeys(("humidity", "rh", "moisture", "soil_moisture", "brightness"), "%")
-    | dict.fromkeys(("illuminance", "illuminance_lux", "lux"), "lx")
-    | {"power": "W", "apower": "W", "voltage": "V", "current": "A", "co2": "ppm"}
-)
-"""Units of channels without one, by the last part of their names."""
-
-
-def _step(channel: ChannelConfig) -> float | None:
-    last = re.split(r"[/.]", channel.name)[-1].lower()
-    return STEPS.get(channel.unit or UNITS.get(last, ""))
 
 
 def _table(i: int, text: str) -> ChannelConfig:

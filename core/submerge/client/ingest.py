@@ -39,8 +39,9 @@ from submerge.stats.quantile_sketch import SketchTally
 class FirstMeans:
     """The means of channels, in their units."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, offsets: tuple[float, ...] = ()) -> None:
         self._sums, self._counts = np.zeros(width), np.zeros(width)
+        self._offsets = np.array(offsets) if len(offsets) == width else np.full(width, np.nan)
 
     def see(self, rows: Array) -> None:
         """Take rows (n, channels); NaN is a gap, and numbers that no engine takes are none."""
@@ -51,7 +52,7 @@ class FirstMeans:
     def filled(self, rows: Array) -> Array:
         """Return rows (n, channels) with the mean in each gap whose channel has one."""
         with np.errstate(invalid="ignore"):
-            means = self._sums / self._counts
+            means = np.where(self._counts > 0, self._sums / self._counts, self._offsets)
         return np.asarray(np.where(np.isnan(rows), means, rows))
 
 
@@ -309,7 +310,7 @@ class Ingest:
             self._first_means = None
             return
         if self._first_means is None:
-            self._first_means = FirstMeans(current.schema.width)
+            self._first_means = FirstMeans(current.schema.width, self._settings.offsets)
         if rows.ndim == 2 and rows.shape[1] == current.schema.width:
             self._first_means.see(rows)
 

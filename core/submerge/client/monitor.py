@@ -135,7 +135,8 @@ class NodeMonitor:
         ready = self.own is not None and self.own.ready and kept.resolution is not None
         self._late = np.isnan(self._resolution.last) & ready  # channels without a level yet
         self._coming = np.zeros((2, self._count))  # sums and counts of their first readings
-        self._unsure = np.zeros(schema.width)  # noise until it is known how they vary
+        # (channels,): noise until it is known how they vary
+        self._unsure = np.zeros(schema.width) if kept.unsure is None else kept.unsure
         self._timed = False  # whether the limits knew how long a row is
         self._unlearnt_s = 0.0  # the age of its mean since rows were learnt
         self._held_for = 0  # the number of the alarm that the reference is for
@@ -173,6 +174,7 @@ class NodeMonitor:
             None if np.isnan(self._resolution.last).all() else self._resolution,
             None if self.scatter is None else self.scatter.kept,
             None if self.detector is None else self.detector.silences,
+            self._unsure if self._unsure.any() else None,
         )
 
     @property
@@ -283,7 +285,10 @@ class NodeMonitor:
         if come.any():
             means = np.tile(sums / np.maximum(counts, 1), self._lags)
             levels, at = self._schema.scaled(means[None])[0], np.tile(come, self._lags)
-            self.own = own = replace(self.own, rows=np.where(at, levels, self.own.rows))
+            # Lives of the node merge as if it had always been where fillings were.
+            moved = np.where(at, levels - self.own.rows, 0.0)
+            self.offset = moved if self.offset is None else self.offset + moved
+            self.own = own = replace(self.own, rows=self.own.rows + moved)
             if self._reference is not None and (held := self._reference[1]) is not None:
                 held = replace(held, rows=np.where(at, own.rows, held.rows))
                 self._reference = self._reference[0], held

@@ -37,6 +37,7 @@ class MonitorState:
     resolution: Resolution | None = None
     scatter: OwnScatter | None = None  # if center = "own" and the group is narrow
     silences: SilentChannels | None = None
+    unsure: Array | None = None  # (channels,): noise of channels that came late, scaled variances
 
     def of_node(self, node: str) -> MonitorState:
         """Return what stays valid if the node has another name now."""
@@ -63,6 +64,8 @@ class MonitorState:
             kept = replace(kept, run_lengths=None, habits=None, residual_scale=None)
         if self.resolution is not None and len(self.resolution.last) != channels:
             kept = replace(kept, resolution=None)
+        if self.unsure is not None and len(self.unsure) != schema.width:
+            kept = replace(kept, unsure=None)
         if self.silences is not None and len(self.silences.known) != channels:
             kept = replace(kept, silences=None)
         if self.scatter is not None and len(self.scatter.sums) != schema.width:

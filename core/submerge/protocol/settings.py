@@ -75,6 +75,8 @@ class ClientSettings:
         Its name; the group that shares its schema; the node that it reports to.
     learns_scaling : bool
         The fleet computes center and scale; until then a client only gathers moments.
+    offsets : tuple of float
+        What stands for channels that have no value yet, meanwhile; NaN where their rows wait.
     report_every_s : float
         More makes the model older, less costs bytes. Each wait varies by 20 %.
     checkpoint_every_s : float
@@ -108,6 +110,7 @@ class ClientSettings:
     group: str
     parent: str
     learns_scaling: bool = False
+    offsets: tuple[float, ...] = ()
     report_every_s: float = 300.0
     checkpoint_every_s: float = 240.0
     min_rows: int = 1

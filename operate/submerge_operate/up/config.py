@@ -111,9 +111,11 @@ class BoxConfig(Section, frozen=True, kw_only=True):
         """Return the same with channels that were accepted since it was written."""
         # Those that it has by now, or that its sensor excludes, are passed over.
         listed = {each.name for each in self.schema.tables}
-        takes, scaled = self.sensor.takes, self.schema.scaling != "none"
+        takes, scaling = self.sensor.takes, self.schema.scaling
         new = tuple(
-            each if scaled else ChannelConfig(name=each.name, unit=each.unit)
+            ChannelConfig(name=each.name, unit=each.unit)
+            if scaling == "none" or (scaling == "units" and each.step)
+            else each
             for each in accepted
             if each.name not in listed and takes(each.name)
         )

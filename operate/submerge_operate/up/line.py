@@ -246,7 +246,8 @@ def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, 
     if occasion == "alarm ended" and state.alarms:
         alarm = max(state.alarms, key=lambda each: each.ended)
         lasted = ago(max(0.0, alarm.ended - alarm.began))
-        return f"{alarm.noun} over after {lasted}: {', '.join(map(name_text, _named(alarm)))}"
+        named = _named(replace(alarm, top=alarm.first or alarm.top))
+        return f"{alarm.noun} over after {lasted}: {', '.join(map(name_text, named))}"
     return "no alarm"
 
 
@@ -266,7 +267,8 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
 
 def _named(alarm: Alarm) -> list[str]:
     """Return the channels most to blame; what was over its limit, where none is."""
-    return [channel for channel, _ in alarm.top[:MOST_NAMED]] or [alarm.cause]
+    least = FAINT * alarm.top[0][1] if alarm.top else 0.0
+    return [name for name, share in alarm.top[:MOST_NAMED] if share >= least] or [alarm.cause]
 
 
 def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:
@@ -371,6 +373,9 @@ class Arrivals:
 Ask = Callable[[Callable[[AggregatorNode, Now], Any]], Awaitable[Any]]
 """Asks the root's machine."""
 
+FAINT = 0.1
+"""Share of the blame, over that of the first channel, from which another one is named beside it."""
+
 FIRST_S = 5.0
 """Until the first line."""
 
@@ -407,7 +412,8 @@ class Telling:
         self._arrivals = Arrivals(names, config.sensor, time.monotonic())
         self._question = held_of(config.group, config.node)
         units = {channel.name: channel.unit for channel in config.schema.sensed}
-        sooner = SOONER if config.schema.given else 1
+        self._given = config.schema.given
+        sooner = SOONER if self._given else 1
         self._needed = config.aggregator.settings.scaling_rows // sooner
         self._line = partial(json_of if as_json else text_of, units=units, needed=self._needed)
         self._pace = MeasuringPace(config.sensor.every_s)
@@ -427,8 +433,9 @@ class Telling:
             if measured is not None:
                 self._pace.take(measured, time.monotonic())
             occasion = self._news() or ("minute" if loop.time() >= due else None)
-            if occasion is not None:
+            if occasion == "minute":
                 due = loop.time() + EVERY_S
+            if occasion is not None:
                 await self.write(occasion)
 
     async def write(self, occasion: Occasion) -> None:
@@ -442,6 +449,7 @@ class Telling:
         if state.measured is not None:
             # A gap is filled with its channel's mean; one that has never come has none.
             waits_on = arrivals.never if self._fills else arrivals.absent
+            waits_on = tuple(name for name in waits_on if name not in self._given)
             left_s = -1.0 if waits_on else self._pace.left_s(state.measured, self._needed, now)
             state = replace(state, ready_in_s=left_s, waits_on=waits_on)
         if self._bereft:

@@ -145,8 +145,9 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
     config.with_channels(each.channel for each in (*accepted, *ready))
     write(folder / ACCEPTED, (*accepted, *ready))
     for each in ready:
+        by_unit = config.schema.scaling == "units" and each.channel.step
         guess = f", with {each.channel.scale:.2g} for its scale, a first guess"
-        say(f"{each.name}: accepted{guess if each.why_not == EARLY else ''}")
+        say(f"{each.name}: accepted{guess if each.why_not == EARLY and not by_unit else ''}")
     say("submerge up takes them within a minute, or at its next start")
 
 
@@ -154,7 +155,7 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
 
 
 EVERY_S = 60.0
-FIRST_S, LONGEST_S = 1800.0, 86400.0
+FIRST_S, LONGEST_S = SPAN_S + 2 * EVERY_S, 86400.0  # what spoke at once is known by then
 KEEP_S = 600.0
 """Seconds between two writes of what was heard: cards wear. What is new is written sooner."""
 

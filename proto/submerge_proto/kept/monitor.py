@@ -278,4 +278,5 @@ MONITOR = form(
     resolution=_of_channels(Resolution.none),
     scatter=SCATTER.maybe,
     silences=_of_channels(SilentChannels.none),
+    unsure=or_empty(floats("a noise")),
 )

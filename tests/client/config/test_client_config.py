@@ -207,6 +207,7 @@ def test_units_say_scales() -> None:
     schema = SchemaConfig(channels=(*channels, own), scaling="units")
 
     assert {"hall/temperature": (0.0, 0.5), "p": (0.0, 1.0), "x": (1.0, 2.0)} == schema.given
+    np.testing.assert_array_equal((0.0, 0.0, np.nan, np.nan, np.nan, 1.0), schema.offsets)
     assert schema.learns_scaling
     assert {"x": (1.0, 2.0)} == msgspec.structs.replace(schema, scaling="fleet").given
 

@@ -9,7 +9,9 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.sensors.mqtt.readings import NEW, RENAMED, SILENT, SPEAKS
 from support.zigbee import BASE, DAY_S, DEVICES, HOUR_S, NEW_NAME, Household
 from support.zigbee import NEW as ATTIC
@@ -52,8 +54,12 @@ def test_descriptions_name_the_new_device_and_the_renamed_one() -> None:
     ]
 
 
-def test_the_first_score_comes_at_once_and_a_late_device_raises_no_alarm() -> None:
-    """Units say the scales. A garden that speaks after an hour lies a thousand hPa off nothing."""
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_first_score_comes_at_once_and_a_late_device_raises_no_alarm(restarts: bool) -> None:
+    """Units say the scales. A garden that speaks after an hour lies a thousand hPa off nothing.
+
+    Nor does it move the model: what lives before a restart have in its place is no reading.
+    """
     heard = [
         message
         for message in Household(1, 2 * HOUR_S / DAY_S).messages()
@@ -64,8 +70,32 @@ def test_the_first_score_comes_at_once_and_a_late_device_raises_no_alarm() -> No
 
     assert box.scored > 0
     assert box.rows < 45
-    box.hear((message for message in heard if message.time >= 450), 2 * HOUR_S)
+    box.hear((message for message in heard if 450 <= message.time < HOUR_S), HOUR_S)
+    if restarts:
+        box = VirtualBox(box_config(channels()), step_s=10.0, before=box)
+    box.hear((message for message in heard if message.time >= HOUR_S), 2 * HOUR_S)
+    assert box.client.model is not None
+    model = box.client.model.scoring_summary.parts[-1]
+    assert model.channel_energies is not None
+    variance = model.channel_energies / model.weight
+    assert variance[[name.startswith("garden") for name in channels()]].max() < 30.0
     assert [] == [alarm for alarm in box.alarms.values() if named(alarm).startswith("garden")]
+
+
+def test_a_channel_without_a_known_unit_is_measured_and_no_other_waits() -> None:
+    """Fifty rows are enough, though the garden says nothing."""
+    config = box_config(channels())
+    odd = tuple(
+        ChannelConfig(name=each.name, unit="beats" if each.name == "fridge/power" else each.unit)
+        for each in config.schema.tables
+    )
+    schema = SchemaConfig(channels=odd, scaling="units")
+    box = VirtualBox(replace(config, schema=schema), step_s=10.0)
+    heard = Household(1, 2 * HOUR_S / DAY_S).messages()
+    box.hear((each for each in heard if not each.topic.endswith("/garden")), 2 * HOUR_S)
+
+    assert box.client.current.schema.scaling is not None
+    assert box.scored > 400
 
 
 def test_the_log_says_which_devices_come_and_go() -> None:

@@ -191,8 +191,9 @@ def test_a_person_who_says_yes_does_not_wait(tmp_path):
 @pytest.mark.parametrize(
     ("discover", "at", "joins"),
     [
-        (True, 0.0, "in 30 min by itself, if it changes; at once by submerge up --accept NAME"),
-        (True, 60.0, "in 89 min by itself, if it changes; at once by submerge up --accept NAME"),
+        (True, 0.0, "in 32 min by itself, if it changes; at once by submerge up --accept NAME"),
+        (True, 60.0, "in 31 min by itself, if it changes; at once by submerge up --accept NAME"),
+        (True, 180.0, "in 93 min by itself, if it changes; at once by submerge up --accept NAME"),
         (False, 0.0, "at once by submerge up --accept NAME"),
     ],
 )
@@ -241,6 +242,8 @@ def test_accepted_channels_join_the_configuration(tmp_path):
     assert {"plug/power"} == grown.schema.given.keys()
     plain = config(tmp_path, scaling="none").with_channels(new)
     assert {} == plain.schema.given
+    units = config(tmp_path, scaling="units").with_channels(new)
+    assert (0.0, 20.0) == units.schema.given["plug/power"]
     listed = config(tmp_path, channels='["a", "plug/power"]')
     assert ("a", "plug/power") == listed.with_channels(new).schema.names
     without = config(tmp_path, exclude='["plug/*"]')
@@ -289,7 +292,7 @@ def test_a_machine_that_has_begun_again_goes_on_waiting_for_longer(tmp_path):
         heard, begun = partial(newcomers_of, sensor), now
         look = Looking(tmp_path, heard, discover=True, now=now, pace=pace)
         while not look.grows:
-            now += 600.0
+            now += 120.0
             look.look(now)
         waits.append(now - begun)
 
