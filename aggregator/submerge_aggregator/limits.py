@@ -38,7 +38,6 @@ class RateLimit:
         self._buckets: dict[str, tuple[float, float]] = {}  # tokens, and when; idle ones first
 
     def __len__(self) -> int:
-        """Return how many buckets there are."""
         return len(self._buckets)
 
     def takes(self, who: str, at: float, size: int = 0) -> bool:

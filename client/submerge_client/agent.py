@@ -89,7 +89,6 @@ def earlier(node: ClientNode, rows: int) -> int:
 def log_end(
     node: ClientNode, lags: Lags, more: Mapping[str, object], *, rows: int, written: bool
 ) -> None:
-    """Write the last line."""
     before = node.finals.from_before
     account = node.finals.account(node.current, ends=True)
     account += RowAccount(lead_in=lags.counts["lead_in"])

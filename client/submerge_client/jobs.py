@@ -140,7 +140,6 @@ class HeldSample:
         self._sample: RowSample | LandmarkSample | None = None
 
     def __len__(self) -> int:
-        """Return how many rows it holds."""
         return 0 if self._sample is None else len(self._sample)
 
     def read(self) -> tuple[str, Array]:
@@ -365,7 +364,6 @@ class ClientJobs:
                 self._notes.write(effect, now.steady)
 
     def _held(self, job: Job) -> HeldRows | str:
-        """Return the rows for a job, or why there are none."""
         from submerge.jobs.points import HeldRows
 
         if job.group != self._group:

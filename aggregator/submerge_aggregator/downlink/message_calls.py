@@ -115,7 +115,6 @@ class ReportStreams:
         self._closed = True
 
     def __len__(self) -> int:
-        """Return how many are kept open."""
         return len(self._open)
 
     @property
@@ -348,7 +347,6 @@ class MessageCalls:
         raise AssertionError("abort raises")
 
     async def _cut(self, context: Any, stream: OpenReportStream) -> None:
-        """End the stream of a node that may not report."""
         why = stream.why_cut or ""
         facts = {"group": stream.group, "why": f"a stream of reports: {why}"}
         self._refusals.count("denied", stream.node, **facts)

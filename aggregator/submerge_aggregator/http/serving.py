@@ -88,7 +88,6 @@ class BoundedProtocol(H11Protocol):
             self.flow.pause_reading()
 
     def on_response_complete(self) -> None:
-        """Wait for another request."""
         self._end()
         super().on_response_complete()
         if self._unread or (self.cycle is not None and not self.cycle.response_complete):
@@ -308,8 +307,6 @@ async def body_of(request: Request, what: str, most: int) -> bytes:
 def route_of(
     server: Server, path: str, question: Callable[[AggregatorNode, Now, Request], Any]
 ) -> Route:
-    """Return the route of a question to the machine."""
-
     async def answer(request: Request) -> Response:
         return as_json(await ask(server, lambda node, now: question(node, now, request)))
 
@@ -372,7 +369,6 @@ class NetworkProtocol(BoundedProtocol):
     """HTTP with one operator; requests come with the address, and the certificate if any."""
 
     def connection_made(self, transport: Any) -> None:
-        """Begin, and note what the connection shows."""
         super().connection_made(transport)
         shown = transport.get_extra_info("peercert") or None
         peer = Peer(address=address_of(transport), certificate=shown)

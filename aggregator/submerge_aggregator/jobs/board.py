@@ -86,7 +86,6 @@ def schema_of(node: AggregatorNode, group: str) -> GroupSchema:
 
 
 def job_of(order: JobOrder, group: str, schema: GroupSchema) -> Job:
-    """Return the job that an order asks for, with a name of its own."""
     given = {each: getattr(order, each) for each in order.__struct_fields__}
     job = Job(
         id=f"job-{secrets.token_hex(5)}",
@@ -193,7 +192,6 @@ class JobBoard:
         return [each for each in views if group in (None, each.group)]
 
     def view(self, name: str) -> JobView | None:
-        """Return one job; None if it is not known."""
         ended = self._ended.get(name)
         return self._running.get(name) if ended is None else ended.view
 
@@ -210,7 +208,6 @@ class JobBoard:
         return JobDetails(view, record.stayed, left, dict(record.declined))
 
     def piece(self, name: str, first: int) -> bytes:
-        """Return bytes of the file of a job that is over, from one of them on."""
         return self._bytes(name, first, PIECE_BYTES)
 
     def close(self) -> None:
@@ -281,7 +278,6 @@ class JobBoard:
 
 
 def _found(folder: Path) -> dict[str, EndedJob]:
-    """Return the jobs whose files are in a folder, by name."""
     found: dict[str, EndedJob] = {}
     for left in folder.glob(".*.part"):
         with suppress(OSError):

@@ -83,7 +83,6 @@ class JobInbox:
         self._waiting: deque[QueuedMessage] = deque()
 
     def __len__(self) -> int:
-        """Return how many wait."""
         return len(self._waiting)
 
     def take(self, inbound: Inbound, *, open_: bool) -> None:
@@ -246,7 +245,6 @@ async def _keep(host: JobHost, keep: Keep) -> None:
 
 
 def children_of(node: AggregatorNode, admission: AdmissionControl, group: str) -> ChildrenKnown:
-    """Return the children of a group, by what is held of them."""
     ledger = node.ledger(group) if group in node.groups else None
     if ledger is None:
         return ChildrenKnown(frozenset(), group=group)

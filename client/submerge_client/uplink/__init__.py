@@ -49,7 +49,6 @@ class JobQueue(Generic[T]):
         self._held = self.dropped = 0
 
     def __len__(self) -> int:
-        """Return how many wait."""
         return len(self._waiting)
 
     def put(self, message: T, size: int) -> bool:

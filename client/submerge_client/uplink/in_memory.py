@@ -53,7 +53,6 @@ class Memory:
     def uplink(
         self, node: str, groups: Sequence[str], *, limit: int = GRPC_LIMIT
     ) -> InMemoryUplink:
-        """Return the uplink of a node, not open yet."""
         return InMemoryUplink(self, node, groups, limit)
 
     # -- for tests ---------------------------------------------------------------
@@ -98,7 +97,6 @@ class Memory:
             return list(self._children)
 
     def parent_of(self, node: str) -> Parent | str:
-        """Return the parent that a node reaches, or why there is none."""
         with self._lock:
             if node in self._cut:
                 return f"memory://{self.name} is cut for {node}"

@@ -46,7 +46,6 @@ class Reach:
         return max(0.0, at - self._steady())
 
     def parted(self, why: str) -> None:
-        """Note that the parent cannot be reached."""
         self.why, self._silent_at = why, math.inf
         self.remind()
 

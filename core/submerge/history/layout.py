@@ -246,7 +246,6 @@ class Layout:
         self.seen = TimeSpan(min(known.first, span.first), max(known.last, span.last))
 
     def _mark(self, recorded: Recorded) -> None:
-        """Note the cells of rows."""
         times, key = recorded.times, (recorded.machine, "")
         if times is None:
             first = recorded.first - 1

@@ -53,7 +53,6 @@ class JobRelay:
         return tuple(self._relayed)
 
     def step(self, event: JobEvent, now: Now) -> list[JobEffect]:
-        """Return the effects of an event, in order."""
         effects: list[JobEffect] = []
         match event:
             case Start():

@@ -40,7 +40,6 @@ class DesiredState:
 
     @property
     def accepted(self) -> dict[int, bool]:
-        """Verdicts by alarm."""
         return dict(self.verdicts)
 
     @property

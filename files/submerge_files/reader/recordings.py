@@ -182,7 +182,6 @@ class Recordings:
         self._found = tuple(said)
 
     def _by_machine(self) -> Iterator[tuple[str, list[MachinePart]]]:
-        """Yield the parts of each machine, in their order."""
         parts: dict[str, list[MachinePart]] = {}
         for part in self.parts:
             parts.setdefault(part.machine, []).append(part)

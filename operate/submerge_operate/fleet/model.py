@@ -95,7 +95,6 @@ def _span(view: HistoryView) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return a single name, or how many there are."""
     return name_text(names[0]) if len(names) == 1 else f"{len(names)}" if names else "-"
 
 

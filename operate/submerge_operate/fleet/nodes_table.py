@@ -39,7 +39,6 @@ In the column state:
 def table_of(
     views: Sequence[NodeView], *, now: float, wide: bool = False, under: Sequence[str] = ()
 ) -> Table:
-    """Return nodes as a table, at a wall time."""
     newest: dict[str, int] = {}
     for view in views:
         for row in view.rows:

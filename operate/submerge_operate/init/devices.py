@@ -212,7 +212,6 @@ class Hearing:
 
     @property
     def words(self) -> dict[str, set[str]]:
-        """Booleans and texts, by name."""
         return self._by_name(self._words)
 
     @property

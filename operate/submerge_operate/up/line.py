@@ -208,7 +208,6 @@ def _rows(state: BoxState, needed: int) -> str:
 
 
 def _measured(state: BoxState, needed: int) -> str:
-    """Return how much is measured, and what it waits for."""
     text = f"{min(state.measured or 0, needed):,} of {needed:,} rows"
     if state.waits_on and not state.quiet_s:
         verb = "has" if len(state.waits_on) == 1 else "have"

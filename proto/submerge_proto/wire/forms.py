@@ -114,7 +114,6 @@ def _one(message: v1_pb.Factors, dim: int) -> Factors:
 
 
 def _numbers(data: bytes) -> Array:
-    """Return float32 numbers, as float64."""
     if len(data) % 4:
         raise PeerError(f"factors: expected float32, got {len(data)} bytes", kind="shape")
     return np.frombuffer(data, "<f4").astype(np.float64)
@@ -138,7 +137,6 @@ def put(
 
 
 def of(message: pb.ReportRequest, *, kept: bool = False) -> EarlierSums | None:
-    """Return the sums that a report holds; None if it has none."""
     if not message.HasField("earlier"):
         return None
     earlier = message.earlier

@@ -215,7 +215,6 @@ def _within(count: int, mean: Array, m2: Array) -> bool:
 
 
 def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
-    """Return the sample beside moments, if there is one."""
     m, rest = divmod(len(message.priorities), 8)
     if rest or len(message.points) != 4 * NUMBERS * m or m > min(KEPT, message.count):
         raise PeerError(

@@ -40,7 +40,6 @@ class Origin(NamedTuple):
 
 
 def up(fleet: str, parent: str, node: str, kind: Kind, group: str) -> str:
-    """Return the topic of a message of a child."""
     return f"submerge/{VERSION}/{fleet}/{parent}/up/{node}/{kind}/{group}"
 
 
@@ -64,7 +63,6 @@ def state(fleet: str, parent: str, node: str) -> str:
 
 
 def down(fleet: str, parent: str, node: str, kind: Kind) -> str:
-    """Return the topic of answers to a child."""
     return f"submerge/{VERSION}/{fleet}/{parent}/down/{node}/{kind}"
 
 
@@ -73,12 +71,10 @@ def hello(fleet: str, parent: str) -> str:
 
 
 def model(fleet: str, parent: str, group: str) -> str:
-    """Return the topic of a parent's newest model."""
     return f"submerge/{VERSION}/{fleet}/{parent}/model/{group}"
 
 
 def score(fleet: str, node: str) -> str:
-    """Return the topic of a node's scores."""
     return f"submerge/{VERSION}/{fleet}/score/{node}"
 
 

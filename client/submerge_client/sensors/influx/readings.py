@@ -141,7 +141,6 @@ class Series(NamedTuple):
     behind: str
 
     def name_of(self, field: str) -> str | None:
-        """Return the name of a field; None if it has none."""
         return None if self.before is None else f"{self.before}{field}{self.behind}"
 
 

@@ -94,7 +94,6 @@ class SingleDecoder:
         return [ChannelReading(channel, value, time)]
 
     def channel(self, topic: str) -> int | None:
-        """Return the index of a topic's channel, or None."""
         if not (topic.startswith(self._before) and topic.endswith(self._behind)):
             return None
         return self._places.get(topic[len(self._before) : len(topic) - len(self._behind)])

@@ -29,7 +29,6 @@ class Histories:
 
     @property
     def by_name(self) -> Mapping[str, History]:
-        """All of them, by name, ascending."""
         return {name: self._by_name[name] for name in sorted(self._by_name)}
 
     def load(self, records: Records) -> None:
@@ -47,7 +46,6 @@ class Histories:
         return replaced
 
     def remove(self, name: str) -> bool:
-        """Remove a history; return whether it was there."""
         if self._by_name.pop(name, None) is None:
             return False
         self.changes[self._key(name)] = None

@@ -270,5 +270,4 @@ class StreamOfDraws:
         self._left = iter(draws(seed, node, "seed", n).tolist())
 
     def random(self) -> float:
-        """Return the next number of (0, 1)."""
         return float(next(self._left))

@@ -29,7 +29,6 @@ MOST_NAMES = 5
 
 
 def table_of(views: Sequence[JobView], *, now: float) -> Table:
-    """Return jobs as a table, at a wall time."""
     columns: list[Column[JobView]] = [
         Column("job", lambda view: view.id),
         Column("group", lambda view: view.group, shown=len({view.group for view in views}) > 1),
@@ -67,7 +66,6 @@ def took(view: JobView, *, now: float) -> str:
 
 
 def job_lines(details: JobDetails, *, now: float) -> list[tuple[str, str]]:
-    """Return a job in lines, as a name and what is said of it."""
     view = details.job
     settings = " ".join(f"{name}={value}" for name, value in view.settings.items())
     opened = f"opened {moment(view.opened_s)}, " if view.opened_s else ""
@@ -81,7 +79,6 @@ def job_lines(details: JobDetails, *, now: float) -> list[tuple[str, str]]:
 
 
 def record_lines(record: JobRecord) -> list[tuple[str, str]]:
-    """Return how a job that has an answer ended, in lines."""
     job = record.job
     settings = " ".join(f"{name}={value}" for name, value in job.settings.items())
     where = f"of group {job.group}: {job.id}" if record.opened_s else "of files, in this process"
@@ -243,7 +240,6 @@ TABLES: dict[str, Callable[[JobResult], list[list[object]]]] = {
 
 
 def answer_lines(result: JobResult) -> list[tuple[str, str]]:
-    """Return an answer in lines, as a name and what is said of it."""
     if result.kind == "kmeans" and result.is_whole:
         return _clusters(result, "scaled rows")
     if result.kind == "cluster" and result.is_whole:
