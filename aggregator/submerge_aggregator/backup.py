@@ -1,9 +1,7 @@
 """Copies of a root's store, made while it runs, and whether one is good (docs/decisions/0046).
 
-A copy is the database as of one commit, and behind it a line that says whose it is, what the
-running machine had as its models at that commit, and a digest of it all. To check one, a machine
-starts from it at the time of the copy: the models that follow from its rows have to be those of the
-machine that ran, byte for byte.
+To check one, a machine starts from it at the time of the copy: the models that follow from its rows
+have to be those of the machine that ran, byte for byte.
 """
 
 from __future__ import annotations
@@ -286,11 +284,7 @@ def _difference(was: GroupState, found: GroupState | None) -> str:
     return ""
 
 
-# BackupJobs: the one copy that an operator is fetching, piece by piece.
-#
-# It is made on a thread of its own. A client asks how far it is, reads it in pieces, and ends it; a
-# client that has gone is noticed by its silence. So no request takes long, and memory is bounded by
-# a piece.
+# BackupJobs: the one copy that an operator is fetching, piece by piece (docs/decisions/0046).
 
 
 BELOW = (

@@ -259,11 +259,7 @@ def _has_no_room(error: sqlite3.OperationalError) -> bool:
     return getattr(error, "sqlite_errorcode", None) in NO_ROOM
 
 
-# OnlineCopy: a copy of the store while its commits go on, by SQLite's online backup.
-#
-# The store's lock is exclusive, so a second connection would not get in: the copy goes over the
-# store's own connection. SQLite sees to it that pages which a commit changes meanwhile are changed
-# in the copy, too.
+# OnlineCopy: a copy of the store while its commits go on (docs/decisions/0046).
 #
 # 1. One thread at a time uses the connection: it holds `turn`. A batch holds it from its first
 #    message to its commit, the copy for one step.

@@ -1,8 +1,7 @@
 """MessageCalls: the gRPC calls of children that bring messages: joins, and reports.
 
-Reports one after the other come on one stream, and each is answered before the next is read
-(docs/decisions/0031). A refusal ends the call, or the stream, with a status; the child then makes
-another. gRPC refuses what is over the limit by its first bytes, also where it is compressed.
+Reports come one after the other on a stream (docs/decisions/0031). gRPC refuses what is over the
+limit by its first bytes, also where it is compressed.
 """
 
 from __future__ import annotations
@@ -29,10 +28,8 @@ from submerge_client.uplink.over_grpc import THROTTLED
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire.codec import Kind
 
-# To set up a call costs more than to answer a report, so a child that reports often keeps a
-# stream. gRPC does not say when a message begins to arrive, and reads the whole of it once one is
-# awaited. A stream ends when nothing has come for `IDLE_S`, when its node is refused by now or
-# has just been answered so, and when the aggregator closes.
+# A stream ends when nothing has come for `IDLE_S`, when its node is refused by now or has just
+# been answered so, and when the aggregator closes.
 
 
 IDLE_S = 120.0

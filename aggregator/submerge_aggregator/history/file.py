@@ -1,8 +1,6 @@
 """HistoryFile: the history on disk: rings of rows in one SQLite database (docs/decisions/0049).
 
-For one thread; the store's lock keeps other processes away. Nothing waits for the disk. Database
-and log together stay below `max_bytes`: the oldest hour goes first; alarms and versions have a
-share of their own each.
+For one thread; the store's lock keeps other processes away.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JobBoard: what is known of jobs at a root: those under way, and those that are over.
 
-A job that is over is one file (docs/decisions/0060). There are at most `MOST_ENDED` files, of
-`MOST_ENDED_BYTES` together; the oldest go first. Where a disk is full, the newest `MOST_UNWRITTEN`
-jobs are kept in memory. All but `details` and `piece`, which read files, is for the event loop.
+A job that is over is one file (docs/decisions/0060). Where a disk is full, the newest
+`MOST_UNWRITTEN` jobs are kept in memory. All but `details` and `piece`, which read files, is for
+the event loop.
 """
 
 from __future__ import annotations

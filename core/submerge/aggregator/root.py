@@ -133,9 +133,6 @@ def new_model(
 
 
 # What a root settles once: center, scale and gamma, which a schema may leave open, and the rank.
-#
-# The rank is configured, or chosen by held-out likelihood (`pca.choice`), each child's summary
-# against the model of all others; until there are enough rows, the configured rank holds.
 
 
 ENOUGH = 20_000

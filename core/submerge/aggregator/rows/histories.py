@@ -1,10 +1,4 @@
-"""Histories: what was learnt elsewhere, in one group of a root (docs/decisions/0043).
-
-They stand beside the rows, outside incarnations, floors, ages and bounds: an operator has ordered
-them. Each chunk of rows counts once. A summary cannot be divided, so a history whose chunks are
-held changes nothing; one with all chunks of another takes its place, as a fleet's later model does
-an earlier one's; and one that shares some is refused (`operators.histories`).
-"""
+"""Histories: what was learnt elsewhere, in one group of a root (docs/decisions/0043)."""
 
 from __future__ import annotations
 
