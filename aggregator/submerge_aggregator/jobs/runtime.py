@@ -125,8 +125,7 @@ class JobInbox:
 
     def _refuse(self, inbound: Inbound, reason: str, why: str) -> None:
         self._refusals.count(reason, inbound.who, what="job message refused", why=why)
-        kind = "denied" if reason in ("denied", "spoofed") else "foreign"
-        inbound.refuse(why, "denied" if kind == "denied" else "foreign")
+        inbound.refuse(why, "denied" if reason in ("denied", "spoofed") else "foreign")
 
     def take_of_parent(self, data: bytes, parent: str, node: str) -> None:
         what = "job message of the parent refused"
@@ -450,8 +449,7 @@ class JobRuntime:
     async def _children(self, host: JobHost, group: str) -> ChildrenKnown:
         admission = host.worker.admission
         self._known_at[group] = host.clock().steady
-        known = await host.ask(lambda node, _: children_of(node, admission, group))
-        return ChildrenKnown(*known)
+        return ChildrenKnown(*await host.ask(lambda node, _: children_of(node, admission, group)))
 
     async def _step(
         self,

@@ -199,9 +199,8 @@ def _row_view(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now
 
 def _sealed_view(ledger: Ledger, fingerprint: str, sealed: Sealed) -> SealedView:
     counts = _counted(ledger, fingerprint, sealed)
-    return SealedView(
-        counts.learnt, counts.withheld, counts.lost, sealed.as_of, _age(ledger, fingerprint)
-    )
+    age: Age = "old" if ledger.schema_of(fingerprint) is None else "current"
+    return SealedView(counts.learnt, counts.withheld, counts.lost, sealed.as_of, age)
 
 
 def _counted(ledger: Ledger, fingerprint: str, said: Report | Sealed) -> Counts:
@@ -211,10 +210,6 @@ def _counted(ledger: Ledger, fingerprint: str, said: Report | Sealed) -> Counts:
         sums = said.earlier if isinstance(said, Report) else None
         return Counts(moved=said.counts.moved) if sums is None else sums.counts
     return said.counts
-
-
-def _age(ledger: Ledger, fingerprint: str) -> Age:
-    return "old" if ledger.schema_of(fingerprint) is None else "current"
 
 
 def kind_of(row: Row) -> Kind:

@@ -64,7 +64,8 @@ def recipe_of(
     scorer = of_machine(normal, machine)
     shown = normal.shown.shown(normal.summary).parts[0].shown
     readings = normal.summary.parts[0] if normal.factors else shown
-    _check_learnt(saved, readings)
+    if not readings.rank:
+        raise UsageError(f"{saved.whence} has learnt no directions yet: export a later one")
     precision = Precision.of(readings, *of_node(normal.factors, readings, scorer.scoring.own)[:1])
     _check_size(precision.loadings.size + shown.basis.size)
     model, width = saved.model, schema.width
@@ -105,11 +106,6 @@ def _check_kind(saved: SavedModel) -> None:
             f"expected a model of single rows without a kernel, got one with {what} in"
             f" {saved.whence}: `submerge score` takes it"
         )
-
-
-def _check_learnt(saved: SavedModel, readings: Subspace) -> None:
-    if not readings.rank:
-        raise UsageError(f"{saved.whence} has learnt no directions yet: export a later one")
 
 
 def _check_size(numbers: int) -> None:

@@ -45,13 +45,6 @@ from submerge_files.workers import HERE, Workers
 BYTES = 1 << 23
 """The block that is freed: some blocks of rows (`tables.block_rows`) of a hundred columns."""
 
-
-def keep_freed_memory() -> None:
-    """Free a block: from now on, memory of that size waits for the next."""
-    # Its pages are never touched, and so never made.
-    np.empty(BYTES, dtype=np.uint8)
-
-
 CURES = ("--na '{}' makes gaps of it", "leave these rows out (--when of fit, detect and score)")
 """What notes on values name."""
 
@@ -134,7 +127,8 @@ class Recordings:
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows from the start, in blocks; the next is read while one is in use."""
-        keep_freed_memory()
+        # Its pages are never touched, and so never made.
+        np.empty(BYTES, dtype=np.uint8)
         return ahead(self._rows())
 
     def looks(self, when: Condition | None = None) -> Iterator[Recorded]:

@@ -58,17 +58,12 @@ class JobGroup(ListedFirst):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the kinds, then the other commands."""
-        from submerge.jobs.kinds import KINDS
-
         return [*KINDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a kind's command, or another one; None for an unknown one."""
-        from submerge.jobs.kinds import KINDS
-
         if cmd_name not in KINDS:
             return super().get_command(ctx, cmd_name)
-
         return kind_command(cmd_name)
 
 
@@ -235,10 +230,6 @@ PREFIX = "setting_"
 """Of the names under which a command is given settings: they are no others'."""
 
 
-def setting_options(kind: str, taken: Collection[str]) -> Decorator:
-    return together(*(_option(each, option_of(kind, each, taken)) for each in settings_of(kind)))
-
-
 def settings_given(given: dict[str, Any]) -> Settings:
     """Take the settings of a kind out of what a command was given; those left out have none."""
     values = {name: given.pop(name) for name in [*given] if name.startswith(PREFIX)}
@@ -325,13 +316,14 @@ def kind_command(kind: str) -> click.Command:
 
     Status 1 if the job fails.
     """
-    others = _other_options()
+    probe: click.Command = click.command("probe")(OTHERS(lambda: None))
+    others = {each for option in probe.params for each in option.opts}
     needed = "".join(
         f" {option_of(kind, each, others)} 8" for each in KINDS[kind].listed if not each.default
     )
     options = together(
         click.argument("files", nargs=-1, metavar="[FILE]..."),
-        setting_options(kind, others),
+        *(_option(each, option_of(kind, each, others)) for each in settings_of(kind)),
         OTHERS,
     )
     made: click.Command = click.command(
@@ -374,11 +366,6 @@ def _run(
     }
     _refuse("--{} is for a running fleet, got FILEs as well", at._asdict() | said)
     _on_files(kind, settings, files, given, output, scales=not unscaled, rows=rows, quiet=quiet)
-
-
-def _other_options() -> frozenset[str]:
-    probe: click.Command = click.command("probe")(OTHERS(lambda: None))
-    return frozenset(each for option in probe.params for each in option.opts)
 
 
 def _refuse(why: str, options: dict[str, Any]) -> None:

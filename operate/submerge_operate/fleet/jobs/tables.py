@@ -201,11 +201,6 @@ MOST_FIGURES = 8
 """Numbers of an array that a line shows."""
 
 
-def centers_table(result: JobResult) -> list[list[object]]:
-    """Return the clusters of k-means, one a row, in the channels' units."""
-    return _clusters_table(result.arrays, result.headings)
-
-
 def score_centers_table(result: JobResult) -> list[list[object]]:
     """Return the clusters of kernel scores, one a row: a center is a place among scores."""
     width = result.answer["centers"].shape[1]
@@ -233,7 +228,7 @@ def moments_table(result: JobResult) -> list[list[object]]:
 
 TABLES: dict[str, Callable[[JobResult], list[list[object]]]] = {
     "cluster": score_centers_table,
-    "kmeans": centers_table,
+    "kmeans": lambda result: _clusters_table(result.arrays, result.headings),
     "moments": moments_table,
 }
 """Kinds whose answer is a table."""
