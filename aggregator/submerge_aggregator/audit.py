@@ -222,7 +222,6 @@ class AuditFiles:
 
 
 def older(path: Path, number: int) -> Path:
-    """Return the name of the file that was rotated `number` times."""
     return path.with_name(f"{path.name}.{number}") if number else path
 
 

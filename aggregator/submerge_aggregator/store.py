@@ -210,8 +210,6 @@ class Store(Database):
         self.copies.end()
         self._sql.close()
 
-    # -- the files ---------------------------------------------------------------
-
     @property
     def _log(self) -> str:
         return f"{self.path}-wal"

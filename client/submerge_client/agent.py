@@ -188,8 +188,6 @@ class Agent:
             raise self._disk.lost
         return status
 
-    # -- the loop --------------------------------------------------------------
-
     def _loop(self) -> int:
         while True:
             self._watchdog.tick(self._status)
@@ -263,8 +261,6 @@ class Agent:
             held = None if held is None else held[len(rows) - len(embedded) :]
             self._step(Reading(embedded, held))
         return True
-
-    # -- the node --------------------------------------------------------------
 
     def _step(self, event: Event) -> None:
         now = self._clock()
@@ -376,8 +372,7 @@ class Agent:
         facts = sensor | self._traffic
         log_end(self.node, self._lags, facts, rows=self.rows, written=self._disk.is_written)
 
-    # -- the sensor's thread ---------------------------------------------------
-
+    # On the sensor's thread:
     def _read(self) -> None:
         try:
             self.sensor.read(self._gatherer.put, self._stop)

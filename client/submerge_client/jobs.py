@@ -292,8 +292,7 @@ class ClientJobs:
             self._thread.start()
         self._changed.notify_all()
 
-    # -- the thread ------------------------------------------------------------------
-
+    # On the thread of jobs:
     def _run(self) -> None:
         while (event := self._next()) is not None:
             try:

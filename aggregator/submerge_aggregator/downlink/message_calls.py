@@ -121,7 +121,6 @@ class ReportStreams:
 
     @property
     def most(self) -> int:
-        """The most that `used` may be."""
         return self.places * self._size
 
     def open(self) -> None:
@@ -226,7 +225,6 @@ class MessageCalls:
         return await self._answered(kind, data, sender, context)
 
     async def reports(self, _: Any, context: Any) -> None:
-        """Answer the reports of a stream, one after the other."""
         sender, stream = self._sender(context), None
         try:
             answer = await self._answered(

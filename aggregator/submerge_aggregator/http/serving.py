@@ -227,7 +227,6 @@ def as_json(value: Any, status: int = 200) -> Response:
 
 
 async def unknown_path(request: Request, error: Exception) -> Response:
-    """Answer a wrong path, or a wrong method."""
     return as_json(
         {"error": f"{request.method} {request.scope['path']}: {getattr(error, 'detail', error)}"},
         getattr(error, "status_code", 404),

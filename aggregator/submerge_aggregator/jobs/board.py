@@ -146,12 +146,10 @@ class JobBoard:
         self._schemas[job.id] = schema
 
     def withdraw(self, job: Job) -> None:
-        """Forget the schema of a job that was not opened."""
         if job.id not in self._running:
             self._schemas.pop(job.id, None)
 
     def opened(self, job: Job, wall: float) -> None:
-        """Note a job that is under way from now on."""
         outcome = JobOutcome(job, None, ROOT_RESTARTED, {}, {}, {}, {}, 0, 0)
         record = self._record(outcome, wall, wall)
         running = replace(_view_of(record, "running"), phase=OPENING, ended_s=0.0, failure="")

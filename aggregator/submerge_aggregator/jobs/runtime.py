@@ -217,7 +217,6 @@ class JobEffects:
             self.on_end(outcome)
 
     def _send(self, host: JobHost, send: SendJob, now: Now) -> None:
-        """Send a message to a child, or to the parent."""
         message, data = send.message, jobs.encode(send.message)
         group = message.stamp.group
         self.messages += 1
@@ -313,7 +312,6 @@ class JobRuntime:
         return self.effects.board
 
     def start(self, host: JobHost) -> None:
-        """Begin, once the machine has started."""
         worker, stir = host.worker, self._stirred.set
         self._host = host
         self._inbox = JobInbox(self.budget, self._admits, worker.admission, worker.refusals, stir)
@@ -329,7 +327,6 @@ class JobRuntime:
         self._thread.shutdown(wait=False)
 
     def take(self, inbound: Inbound) -> None:
-        """Take a child's message, or refuse it."""
         if self._inbox is None:
             inbound.done()
             inbound.refuse("not ready: send it again", "busy")
@@ -485,7 +482,6 @@ class JobRuntime:
 
 
 def _check(job: Job, node: AggregatorNode, _: Now) -> None:
-    """Refuse a job that cannot be opened here."""
     if not node.top:
         raise UsageError(
             f"a job is opened at the root, got {node.settings.node}, which reports to"

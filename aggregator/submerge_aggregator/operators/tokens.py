@@ -143,7 +143,6 @@ def _token(words: list[str]) -> Token:
 
 
 def time_text(seconds: float) -> str:
-    """Return a Unix time as the file has it."""
     return datetime.fromtimestamp(seconds, UTC).strftime(TIME)
 
 

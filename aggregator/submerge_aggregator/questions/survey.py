@@ -264,7 +264,6 @@ def ban(node: AggregatorNode, name: str) -> BanView:
 
 
 def check_ban(node: AggregatorNode, name: str, *, banned: bool) -> None:
-    """Check that a ban can be given, or taken back."""
     anywhere = {each for group in node.groups for each in node.excluded(group)[0]}
     if not banned and name not in anywhere:
         banned_here = ", ".join(sorted(anywhere)) or "no node"

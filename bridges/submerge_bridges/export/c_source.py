@@ -199,7 +199,6 @@ class _CWriter:
         return "\n".join(f"#define {self.upper}{name} {each}" for name, each in values.items())
 
     def _arrays(self) -> dict[str, Array]:
-        """Return the arrays that the code needs, by name."""
         recipe = self._recipe
         offset, mean = recipe.offset, recipe.mean
         if self._single:

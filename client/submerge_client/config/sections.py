@@ -179,7 +179,6 @@ def hint(root: type[Section], section: type[Section], key: str) -> str:
 
 
 def _places(section: type[Section], keys: tuple[str, ...]) -> Iterator[_Place]:
-    """Yield every setting of a section and of the sections inside it."""
     for field in fields(section):
         if not is_listed(field.name):
             continue

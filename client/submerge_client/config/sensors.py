@@ -219,7 +219,6 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     @property
     def late_s(self) -> float:
-        """Seconds that a row waits for late values."""
         return self.lateness_s
 
     @property

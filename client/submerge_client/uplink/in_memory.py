@@ -55,8 +55,7 @@ class Memory:
     ) -> InMemoryUplink:
         return InMemoryUplink(self, node, groups, limit)
 
-    # -- for tests ---------------------------------------------------------------
-
+    # For tests:
     def cut(self, node: str) -> None:
         with self._lock:
             self._cut.add(node)
@@ -71,8 +70,6 @@ class Memory:
         """Lose the next so many messages of a kind, from a node or to it."""
         with self._lock:
             self._drops[node, kind] += times
-
-    # -- for both ends -----------------------------------------------------------
 
     def listen(self, parent: Parent) -> None:
         """Make `parent` the parent of all children; raises UsageError if there is one already."""
@@ -176,8 +173,7 @@ class InMemoryUplink:
             self._closed = True
         self._memory.part(self)
 
-    # -- for the other end, on its loop --------------------------------------------
-
+    # For the other end, on its loop:
     def look(self, parent: Parent | None) -> None:
         """Check the connection, report a change, and send what waits; on the parent's loop."""
         with self._events:

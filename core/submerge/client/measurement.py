@@ -65,7 +65,6 @@ class MeasuringMemory:
         self._n, self._seen = end, self._seen + len(rows)
 
     def fade(self, factor: float) -> None:
-        """Multiply the weight of all readings by `factor`."""
         if self._weight * factor > FAINT:
             self._engine.fade(factor)
             self._weight *= factor

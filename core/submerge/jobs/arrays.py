@@ -118,7 +118,6 @@ def expect(
 
 
 def added(ups: Sequence[Arrays]) -> Arrays:
-    """Return the sums of arrays of the same names, in order."""
     total = dict(ups[0])
     for up in ups[1:]:
         total = {name: array + up[name] for name, array in total.items()}

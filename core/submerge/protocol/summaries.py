@@ -439,7 +439,6 @@ class Subspaces:
         return RowScorer(summary.parts, self.shown(summary).parts, channels, factors)
 
     def filled(self, rows: Array, summary: Summary) -> Array:
-        """As `missing.fill`, by the leading directions of the readings."""
         return fill(rows, self.shown(summary).parts[-1])[0]
 
     def shown(self, summary: Summary) -> Summary:

@@ -263,7 +263,6 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def _n_features_out(self) -> int:
-        """Number of names in `get_feature_names_out`."""
         return self.n_components_
 
     @property

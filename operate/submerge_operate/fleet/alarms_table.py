@@ -187,7 +187,6 @@ def shares_text(shares: dict[str, float]) -> str:
 
 
 def values_text(view: AlarmView) -> str:
-    """Return the values of the channels to blame, and what was expected."""
     each = view.deviations.items()
     return ", ".join(
         f"{name_text(name)} {off['value']:.6g}, expected {off['expected']:.6g}"

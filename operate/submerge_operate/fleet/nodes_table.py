@@ -94,7 +94,6 @@ def _left(seconds: float, row: RowView) -> str:
 
 
 def state_words(view: NodeView) -> list[str]:
-    """Return the alarm status of a node, and what is unusual about it."""
     states = [*status_words(view), *(["banned"] if view.banned else [])]
     if view.quarantined:
         since = "" if view.since_s is None else f" since {moment(view.since_s)}"

@@ -256,8 +256,6 @@ class Hearing:
         away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
         return self._with_presence(found + list(dict.fromkeys(away)), names)
 
-    # -- private -----------------------------------------------------------------
-
     def _with_presence(self, patterns: list[str], names: Iterable[str]) -> list[str]:
         """Return patterns, and those by which descriptions say that a device is away."""
         described, texts = self.described(), self._by_name(self._texts())

@@ -82,7 +82,6 @@ def check_source(source: str) -> None:
 
 
 def propose(source: str, options: BrokerOptions) -> Proposal:
-    """Look at a source, and return what a configuration would have."""
     if source == HOST:
         return propose_host()
     if URL.match(source) or ADDRESS.fullmatch(source):
@@ -219,7 +218,6 @@ class _Rows:
 
 
 def propose_program(command: Sequence[str], *, listen_s: float | None) -> Proposal:
-    """Run a program for a while, and return what its lines have."""
     check_command(command)
     rows = _Rows()
     with tempfile.TemporaryFile() as errors:

@@ -187,7 +187,6 @@ class PkiDirectory:
         return path
 
     def discard(self, node: str) -> None:
-        """Delete a node's kit, if it exists."""
         path = self.kit(node)
         with writing_to(str(path)):
             path.unlink(missing_ok=True)

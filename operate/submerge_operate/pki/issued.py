@@ -95,7 +95,6 @@ def timestamp(time: datetime) -> str:
 
 
 def record_text(entries: Mapping[str, Entry]) -> bytes:
-    """Return a record as JSON, sorted by name."""
     kits = {
         node: {
             **entry.facts,

@@ -136,7 +136,6 @@ LEAST_SHARE = 0.01
 def text_of(
     state: BoxState, at: float, occasion: Occasion, *, units: Mapping[str, str], needed: int
 ) -> str:
-    """Return a line for a person, in local time."""
     parts = [_rows(state, needed), *_missing(state)]
     if state.measured is None:
         parts.append(_score(state))
@@ -192,7 +191,6 @@ def _missing(state: BoxState) -> Iterator[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
     more = len(names) - MOST_NAMED
     return ", ".join(map(name_text, names[:MOST_NAMED])) + (
         f" (and {more} more)" if more > 0 else ""
@@ -217,7 +215,6 @@ def _measured(state: BoxState, needed: int) -> str:
 
 
 def _score(state: BoxState) -> str:
-    """Return the newest score, and what there is to know of its limit."""
     score = state.score
     if score is not None and score.share is not None:
         # 1e-05 says no more to a person than that it is small.
@@ -233,7 +230,6 @@ def _score(state: BoxState) -> str:
 
 
 def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, str]) -> str:
-    """Return the open alarm, or that it has ended."""
     if state.open:
         alarm, more = state.open[0], len(state.open) - 1
         kind = alarm.noun if alarm.is_quiet else alarm.noun.upper()

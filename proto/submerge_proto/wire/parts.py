@@ -81,7 +81,6 @@ LINES = Part(_lines, _lines_of)
 
 
 def check_version(version: int) -> None:
-    """Refuse a record of another version of the protocol."""
     if version != VERSION:
         raise PeerError(f"kept by version {version} of the protocol, this is {VERSION}")
 

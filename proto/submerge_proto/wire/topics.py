@@ -58,7 +58,6 @@ def origin(topic: str) -> Origin | None:
 
 
 def state(fleet: str, parent: str, node: str) -> str:
-    """Return the topic of whether a child is connected."""
     return f"submerge/{VERSION}/{fleet}/{parent}/up/{node}/state"
 
 
@@ -83,7 +82,6 @@ def alarm(fleet: str, node: str) -> str:
 
 
 def alarm_state(fleet: str, node: str) -> str:
-    """Return the topic of whether a node's alarms are being published."""
     return f"{alarm(fleet, node)}/state"
 
 

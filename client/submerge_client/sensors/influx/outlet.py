@@ -156,8 +156,7 @@ class MetricOutlet:
         if self._is_pipe:
             os.set_blocking(self._descriptor, True)
 
-    # -- inside, under the lock --------------------------------------------------
-
+    # Under the lock:
     def _add_ours(self) -> None:
         self._waiting.append((b"".join(self._ours), True))
         self._ours, self._is_whole = [], True

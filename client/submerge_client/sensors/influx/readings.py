@@ -314,8 +314,6 @@ class InfluxReadings:
                 " start what reads it again, and then this program"
             )
 
-    # -- the pipes ---------------------------------------------------------------
-
     @property
     def _is_gone(self) -> bool:
         return self._outlet is not None and bool(self._outlet.gone)
@@ -360,8 +358,6 @@ class InfluxReadings:
         for number, line in self._lines.cut(chunk) if chunk else ():
             self._decoder.take(number, line, now)
         return len(chunk)
-
-    # -- rows --------------------------------------------------------------------
 
     def _hand(self, rows: Sequence[TimedRow], hand: Hand) -> None:
         for begin in range(0, len(rows), BLOCK):

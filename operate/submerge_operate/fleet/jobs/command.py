@@ -169,7 +169,6 @@ class AnswerOutput(NamedTuple):
         self.deliver(jobs.record(view))
 
     def deliver(self, record: JobRecord) -> None:
-        """Write an answer, draw it, and print it."""
         from submerge_operate.fleet.jobs.answer_files import save
         from submerge_operate.fleet.jobs.results import JobResult
         from submerge_operate.fleet.jobs.tables import answer_lines, record_lines

@@ -61,7 +61,6 @@ def membership_of(result: JobResult) -> ClusterMembership:
 
 
 def rows_table(result: JobResult, blocks: Iterable[tuple[str, Array]]) -> bytes:
-    """Return a CSV of the rows of nodes, one a line."""
     kept, seen = membership_of(result), dict[str, int]()
     table: list[Sequence[object]] = [COLUMNS]
     for node, rows in blocks:
