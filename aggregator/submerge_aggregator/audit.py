@@ -123,7 +123,6 @@ class AuditLog:
 #
 # A line is short whatever its facts are: they may come from a peer.
 
-
 EVENTS = {
     "start": "the aggregator began to serve",
     "stop": "it ended",
@@ -185,7 +184,6 @@ def _short(value: Any) -> Any:
 #
 # Only their owner may read them. A line that a full disk or a kill cut short stays on a line of its
 # own, and readers leave it out.
-
 
 MOST_BYTES, FILES = 1 << 20, 8
 """Bytes of a file, before the next one begins; files, with the one that is being written."""

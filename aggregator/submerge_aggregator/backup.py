@@ -39,7 +39,6 @@ from submerge_proto.wire import codec
 # The SHA-256 is of all before it and of the JSON text behind it, so a copy that a disk has
 # changed, or that was cut short, is refused before anything in it is read.
 
-
 COPY_FORM = 1
 MARK = b"\nsubmerge backup "
 
@@ -285,7 +284,6 @@ def _difference(was: GroupState, found: GroupState | None) -> str:
 
 
 # BackupJobs: the one copy that an operator is fetching, piece by piece (docs/decisions/0046).
-
 
 BELOW = (
     "expected a root, got an aggregator with a parent: a copy of its store is of no use, for its"

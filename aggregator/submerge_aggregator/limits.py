@@ -21,7 +21,6 @@ from submerge_proto.wire import codec
 # A bucket that was unused for `burst / most_per_s` seconds is full, as a new one is, so dropping
 # it loses nothing.
 
-
 MOST_BUCKETS = 65_536
 """As many as watches: more children than one aggregator serves. 20 MiB when all are in use."""
 

@@ -268,7 +268,6 @@ def _has_no_room(error: sqlite3.OperationalError) -> bool:
 #    commit, and so is the machine.
 # 4. The copy is a file without a name: whatever ends the process, nothing of it is left.
 
-
 Found = TypeVar("Found")
 
 STEP_PAGES = 256
@@ -395,7 +394,6 @@ def _nameless(path: str) -> tuple[sqlite3.Connection, int]:
 # again knows it. Not in the store: then each copy would differ from the store that it was made of,
 # and a restored store would say that it was never copied. A copy that was made and not fetched, or
 # not to its end, is none. Where the file is lost, or cannot be read, the next copy writes it again.
-
 
 MOST_BYTES = 4096
 """Of the file that are read."""

@@ -193,7 +193,6 @@ def _without_scores(rows: Array, node: ClientNode) -> Array:
 # Without it, or damaged, the budget counts as spent from now on; a client that has never shared
 # has no file.
 
-
 MOST_BYTES = 1 << 16
 
 

@@ -31,7 +31,6 @@ from submerge_proto.wire.codec import Kind
 # A stream ends when nothing has come for `IDLE_S`, when its node is refused by now or has just
 # been answered so, and when the aggregator closes.
 
-
 IDLE_S = 120.0
 """A stream without a report for so long ends: a child that reports oftener may use its place
 better."""

@@ -79,7 +79,6 @@ def scores_page(file: HistoryFile, me: str, asked: ScoresAsked, wall: float) -> 
 
 
 MOST_ALARMS = 200
-"""Alarms of one page."""
 
 MOST_VERSIONS = 500
 """The newest versions, which one page has."""

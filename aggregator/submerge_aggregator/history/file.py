@@ -26,7 +26,6 @@ from submerge_client.files import create_private, is_same, refuse_link, stat_of
 # What it returns goes out with the batch, so after the commit: a batch that is taken back leaves
 # nothing.
 
-
 PAST_MINUTES, AHEAD_MINUTES = 120, 1
 """A trail may write so far back, and ahead, from now: whatever a node's clock says."""
 
@@ -356,7 +355,6 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 HOUR = 60
-"""Minutes in an hour."""
 
 
 def hours_of(first: int, levels: bytes) -> Iterator[tuple[int, bytes]]:

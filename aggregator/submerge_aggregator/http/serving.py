@@ -356,9 +356,7 @@ def tree_path(request: Request) -> tuple[str, ...]:
 # Uvicorn would make the handshake itself, and report of one that fails neither that it did nor from
 # where. Here it is a step of its own: bounded in time, in number, and for one address; and counted.
 
-
 HANDSHAKE_S = 10.0
-"""Longest time for a handshake."""
 
 MOST_HANDSHAKES, MOST_HANDSHAKES_EACH = 64, 16
 """Handshakes under way, in all and of one address. Further connections are closed at once."""

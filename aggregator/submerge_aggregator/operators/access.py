@@ -30,7 +30,6 @@ from submerge_client.logs import say
 
 # A flood of refusals must not push the rest out of the audit log.
 
-
 PER_S, BURST = 1 / 6, 60
 """Entries on refusals: so many at once, and then ten a minute."""
 

@@ -30,7 +30,6 @@ PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 """Bytes that are written as they are. Others are octal escapes, of three digits each."""
 
 A_LINE = 4
-"""Numbers in a line."""
 
 
 class CNumbers:

@@ -298,7 +298,6 @@ class ProgramSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag
 KINDS: tuple[type[SensorKind], ...] = (
     *(NdjsonSensor, InfluxSensor, FileSensor, MqttSensor, HostSensor, ProgramSensor),
 )
-"""The kinds of this package."""
 
 
 def _of_others() -> tuple[type[SensorKind], ...]:

@@ -23,7 +23,6 @@ from submerge_proto.wire.codec import Kind
 
 # Messages of jobs wait here, and nothing else does: so they never take the place of a report.
 
-
 MOST_BYTES = 8 << 20
 """Bytes that wait for one connection."""
 

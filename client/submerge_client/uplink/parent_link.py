@@ -15,7 +15,6 @@ from submerge_proto.wire.codec import Kind
 # A parent that comes and goes, or a connection that fails for a new reason each second, must not
 # fill the log of a node that runs for years.
 
-
 REMIND_S = 60.0
 """Seconds between two warnings that the parent is out of reach."""
 

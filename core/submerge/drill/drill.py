@@ -290,7 +290,6 @@ def deviations(subspace: Subspace, channels: int) -> Array:
 
 # R2 is rounded down, so that what is blind stays blind.
 
-
 FORM = np.dtype([("sizes", "<f4", 3), ("shares", "u1", 3), ("later", "u1")])
 
 STEPS, UNKNOWN = 200, 255

@@ -261,7 +261,6 @@ class AlarmStatus:
 
 # Children compete for places, and so do the nodes below one child.
 
-
 MOST_OF_NODE = 1 + REMEMBERED
 """Alarms that one node lists: one by its scores and silent channels are open, others ended."""
 

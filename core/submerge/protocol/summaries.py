@@ -31,7 +31,6 @@ from submerge.schema import Schema
 
 # Both kinds of summary list their `parts`, so that merging and scoring need not know the kind.
 
-
 Piece = Subspace | WholeScatter
 """What holds the rows of one space."""
 

@@ -41,7 +41,6 @@ from submerge_files.workers import HERE, Workers
 # block that was freed so far. Blocks of rows come and go: each of them would be made of fresh
 # pages, which takes as long as unpacking it.
 
-
 BYTES = 1 << 23
 """The block that is freed: some blocks of rows (`tables.block_rows`) of a hundred columns."""
 

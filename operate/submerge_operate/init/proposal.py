@@ -161,7 +161,6 @@ def _reasons(left_out: Iterable[OmittedField]) -> Iterator[str]:
 # by what was heard of it, if neither name nor description says that it measures something: devices
 # speak seldom, and a temperature may well stay the same for a minute.
 
-
 MOST_CHANNELS = 512
 
 ENOUGH = 5

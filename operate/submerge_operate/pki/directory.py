@@ -257,7 +257,6 @@ def _lock(place: int, path: Path) -> None:
 # `serial` is one certificate, and `node` every certificate of that name. Blank lines and lines that
 # begin with # are for people. A person may edit the file: other lines stay as they are.
 
-
 REVOKED_HEAD = (
     "# Revoked certificates (serial HEX) and nodes (node NAME); submerge pki revoke adds lines."
 )

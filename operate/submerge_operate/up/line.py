@@ -33,7 +33,6 @@ from submerge_operate.up.config import BoxConfig
 # What is read of it here are values that it replaces whole, so no lock is needed: a number may be
 # a moment older than the one beside it.
 
-
 Held = Callable[[AggregatorNode, Now], dict[str, Counts]]
 """A question to the root: what it holds of a node, by incarnation; sealed ones are under ""."""
 

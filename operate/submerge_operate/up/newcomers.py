@@ -152,7 +152,6 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
 
 # A `Pace` outlives a new beginning, or there would be one each half hour.
 
-
 EVERY_S = 60.0
 FIRST_S, LONGEST_S = 1800.0, 86400.0
 KEEP_S = 600.0

@@ -56,7 +56,6 @@ from submerge_proto.wire.fields import (
 # channel a noise of at least a ten-thousandth of its variance (`LEAST` of `pca.factor`), and what
 # factors hold of a channel is never more than its variance.
 
-
 LEAST, LARGEST = float(np.finfo(np.float32).tiny), float(np.float32(3e38))
 """Least and largest noise, and largest loading: squares of such quotients are float64."""
 
@@ -174,7 +173,6 @@ def check(report: Report) -> None:
 
 
 # A level is any byte, so that a later version may say more with it.
-
 
 _TRAIL = form(
     pb.ScoreTrail,

@@ -23,7 +23,6 @@ from submerge_proto.wire.columns import MOST_DIM
 from submerge_proto.wire.fields import PLAIN, Part, capped, form, number, several, whole
 
 VERSION = 1
-"""Version of the protocol."""
 
 SOFTWARE = f"submerge {__version__}"
 

@@ -26,7 +26,6 @@ from submerge_operate.fleet.jobs.tables import TABLES
 
 # Limits are of rows that were held out; a job without any has none, and `score` says so.
 
-
 AsModel = Callable[[JobResult], Learnt]
 
 
@@ -69,7 +68,6 @@ def kernel_model(result: JobResult) -> Learnt:
 
 
 MODELS: dict[str, AsModel] = {"kpca": kernel_model, "nystrom": kernel_model}
-"""By kind."""
 
 
 def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
