@@ -241,8 +241,6 @@ class _Unsignalled(uvicorn.Server):
 
 
 class _Ours(logging.Handler):
-    """Logs what uvicorn reports."""
-
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:

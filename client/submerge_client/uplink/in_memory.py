@@ -238,7 +238,4 @@ _hubs_lock = threading.Lock()
 def hub(name: str) -> Memory:
     """Return the network `memory://name`: one object as long as it is in use."""
     with _hubs_lock:
-        found = _hubs.get(name)
-        if found is None:
-            found = _hubs[name] = Memory(name)
-        return found
+        return _hubs.setdefault(name, Memory(name))

@@ -175,8 +175,6 @@ class JobMember:
 
 
 class _Part:
-    """One job of a member."""
-
     def __init__(self, link: JobLink) -> None:
         self.link = link
         self.kind: JobKind | None = None

@@ -155,8 +155,6 @@ class JobRelay:
 
 
 class _Relayed:
-    """One job on its way through."""
-
     def __init__(self, link: JobLink) -> None:
         self.link = link
         self.kind: JobKind | None = None

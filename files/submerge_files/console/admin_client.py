@@ -137,14 +137,12 @@ def admin_client_of(
         return AdminClient(network)
     from submerge_aggregator.questions.views import socket_of
 
-    if config is None:
-        return AdminClient(UnixSocket(socket_of(str(store))))
-    root_config = plugin("submerge.roots", "up")
-    if root_config is None:
+    if config is not None:
         from submerge_aggregator.config import load
 
-        return AdminClient(UnixSocket(socket_of(load(config, os.environ).store)))
-    return AdminClient(UnixSocket(socket_of(root_config(config).store)))
+        root_config = plugin("submerge.roots", "up")
+        store = (load(config, os.environ) if root_config is None else root_config(config)).store
+    return AdminClient(UnixSocket(socket_of(str(store))))
 
 
 def confirm(warning: str, question: str) -> None:

@@ -232,8 +232,6 @@ def _check_time(tls: Tls) -> None:
 
 
 class _OverUnix(http.client.HTTPConnection):
-    """HTTP over the socket of a file."""
-
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=PATIENCE_S)
         self._path = path

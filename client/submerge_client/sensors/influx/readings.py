@@ -47,8 +47,6 @@ class TimedRow(NamedTuple):
 
 
 class _OpenRow:
-    """A row that is being put together."""
-
     __slots__ = ("begun", "missing", "values")
 
     def __init__(self, channels: int, begun: float) -> None:
