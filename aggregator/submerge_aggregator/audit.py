@@ -1,8 +1,7 @@
 """The audit log: who joined, who was refused, and what operators ordered (docs/decisions/0069).
 
-It follows what the machine has committed. Entries go into a queue, and a thread of its own writes
-them: `record` never waits, from any thread. A full disk, or a queue that is full, costs entries and
-nothing else; once a write succeeds, an entry has their number.
+It follows what the machine has committed. `record` never waits, from any thread: a thread of its
+own writes what is in the queue.
 """
 
 from __future__ import annotations

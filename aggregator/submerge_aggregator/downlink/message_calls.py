@@ -315,18 +315,8 @@ class MessageCalls:
             if not answered.done():
                 answered.set_exception(Unanswered(why, kind))
 
-        self._take(
-            Inbound(
-                kind,
-                data,
-                sender.name,
-                shared=False,
-                answer=answer,
-                refuse=refuse,
-                peer=sender.peer,
-                identity=sender.identity,
-            )
-        )
+        peer, identity = sender.peer, sender.identity
+        self._take(Inbound(kind, data, sender.name, False, answer, refuse, peer, identity))
         # The exception of a refusal holds this frame until the collector of cycles comes by.
         del data
         self._unanswered[answered] = asyncio.get_running_loop().time()

@@ -175,6 +175,13 @@ def say_back(answer: bytes, done: str = "", *, as_json: bool = True) -> None:
     click.echo(json.dumps(json.loads(answer)) if as_json else done)
 
 
+def say_value(value: object) -> None:
+    """Print a value as JSON."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(value).decode())
+
+
 def console_of(*, wide: bool) -> Console:
     """Return a console for tables: as wide as the terminal, or 160 columns."""
     from rich.console import Console

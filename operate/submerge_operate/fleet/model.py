@@ -149,11 +149,8 @@ def histories(at: AggregatorOptions, as_json: bool) -> None:
     groups = admin.groups() if at.group is None else [at.group]
     found = [each for group in groups for each in _histories(admin, group)]
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(found).decode())
+        admin_client.say_value(found)
         return
-
     none = "no history has been pushed: the model is of what nodes report"
     admin_client.console_of(wide=False).print(table_of(found) if found else none)
 

@@ -1,9 +1,4 @@
-"""InfluxReadings: metrics of Telegraf on standard input, as rows (docs/decisions/0056).
-
-Lines of one timestamp make a row (`rows`), which closes after `gather_s`. At the end of the input,
-what waits goes on; when it is stopped, so does what the pipe holds. Where the reader is gone, the
-sensor fails after that.
-"""
+"""InfluxReadings: metrics of Telegraf on standard input, as rows (docs/decisions/0056)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,13 @@ from submerge.jobs.kind import JobSetting
 from submerge.jobs.kinds import KINDS, settings_of
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge_aggregator.jobs.views import JobView
-from submerge_files.console.admin_client import AdminCommand, ListedFirst, confirm, say_back
+from submerge_files.console.admin_client import (
+    AdminCommand,
+    ListedFirst,
+    confirm,
+    say_back,
+    say_value,
+)
 from submerge_files.console.options import (
     FILE,
     QUIET,
@@ -186,12 +192,6 @@ class AnswerOutput(NamedTuple):
         say_lines([*record_lines(record), *answer_lines(result), *files])
         if self.plot is not None:
             click.echo(f"{'picture':<10} {self.plot}", err=True)
-
-
-def say_value(value: object) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.encode(value).decode())
 
 
 def say_lines(lines: list[tuple[str, str]]) -> None:
