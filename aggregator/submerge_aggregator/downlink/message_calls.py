@@ -291,7 +291,6 @@ class MessageCalls:
                 answered.set_exception(Unanswered("no answer", "busy"))
 
     def cut(self, admission: WatchAdmission) -> None:
-        """End the streams of nodes that are refused by now."""
         self.streams.cut(admission)
 
     def close(self) -> None:

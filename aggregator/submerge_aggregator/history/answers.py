@@ -31,7 +31,6 @@ class ScoreSteps(NamedTuple):
 
     @property
     def first_s(self) -> int:
-        """When the first step begins."""
         return self.since_s // self.step_s * self.step_s
 
     def count(self, wall: float) -> int:

@@ -207,7 +207,6 @@ class JobEffects:
                 await asyncio.sleep(0)
 
     def _end(self, ended: JobEnded, now: Now) -> None:
-        """Log the end of a job, and let the board know."""
         outcome = ended.outcome
         facts: dict[str, Any] = {"job": outcome.job.id, "kind": outcome.job.kind}
         facts |= {"why": outcome.failure} if outcome.failure else {}
@@ -269,8 +268,6 @@ FRESH_S = 1.0
 
 
 class _Order(NamedTuple):
-    """What an operator waits for."""
-
     event: OpenJob | CancelJob
     done: asyncio.Future[bool]
 

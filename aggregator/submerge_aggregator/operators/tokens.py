@@ -70,7 +70,6 @@ def new_secret() -> str:
 
 
 def digest_of(secret: str) -> str:
-    """Return what is kept of a token's text."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -90,10 +90,8 @@ class Https(NamedTuple):
         if not secure:
             return http.client.HTTPConnection(host, port, timeout=PATIENCE_S), headers
         context = self._context()
-        return (
-            http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=context),
-            headers,
-        )
+        safe = http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=context)
+        return safe, headers
 
     def failure(self, error: Exception) -> SubmergeError:
         """Return what a connection's error means, and what to do."""

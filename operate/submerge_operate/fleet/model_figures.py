@@ -229,7 +229,6 @@ def _noise(found: Figures) -> str:
 
 
 def _kernel(found: KernelText, shown: int | None) -> list[tuple[str, str]]:
-    """Return what the features are, and how much of them is held."""
     spec = found.spec
     score = "" if shown is None else f", of which nodes score with {min(shown, found.rank)}"
     features = f"{found.dim} features, {spec['kind']}"

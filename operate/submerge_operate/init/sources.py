@@ -195,7 +195,6 @@ class _Rows:
         self.rows = self.other = 0
 
     def take(self, line: bytes | None, now: float) -> None:
-        """Take a line; one that is no row is only counted."""
         try:
             values = json.loads(line) if line is not None and line.strip() else {}
         except (ValueError, RecursionError):

@@ -417,9 +417,7 @@ def renew(
         within = SOON.total_seconds()
     at, moved = issuance.now(), hosts_of(hosts)
     with pki.issuing() as entries:
-        for node in nodes:
-            if node not in entries:
-                raise UsageError(f"{node} has no kit yet: submerge pki issue {node}")
+        _check_known(nodes, entries)
         if reinstate:
             _reinstate(pki, nodes, entries, at=at)
         out = pki.revocations().nodes if all_nodes else ()
@@ -481,6 +479,12 @@ def _reinstate(
             comment=f"{timestamp(at)} of {node}, reinstated with a new certificate",
         )
     pki.revoke(revoked, pki.authority(), entries, at=at)
+
+
+def _check_known(nodes: Sequence[str], entries: Mapping[str, Entry]) -> None:
+    for node in nodes:
+        if node not in entries:
+            raise UsageError(f"{node} has no kit yet: submerge pki issue {node}")
 
 
 def _check_renewal(

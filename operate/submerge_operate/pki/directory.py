@@ -149,11 +149,9 @@ class PkiDirectory:
         return Authority.read(self._read(self._certificate), self._read(self.key), self._passphrase)
 
     def certificate(self) -> bytes:
-        """Return the authority's certificate: PEM."""
         return self._read(self._certificate)
 
     def record(self) -> dict[str, Entry]:
-        """Return the nodes that have a kit, by name."""
         return issued.parse_record(self._read(self._record), str(self._record))
 
     @contextmanager

@@ -68,7 +68,6 @@ class Entry(NamedTuple):
         return tuple((serial, until) for serial, until in mine if until > now)
 
     def state(self, now: datetime) -> str:
-        """Return `ended`, `soon`, or an empty string."""
         return state_of(self.until, now)
 
     @property

@@ -126,7 +126,6 @@ LANDMARKS = {"points", "kernel", "counts"}
 
 
 def kernel_pca_lines(result: JobResult) -> Lines:
-    """Return what is known of directions in feature space."""
     answer = result.answer
     rows, held_out, *nodes = answer["counts"].tolist()
     lines = [
