@@ -210,6 +210,8 @@ class Store(Database):
         self.copies.end()
         self._sql.close()
 
+    # -- the files ---------------------------------------------------------------
+
     @property
     def _log(self) -> str:
         return f"{self.path}-wal"

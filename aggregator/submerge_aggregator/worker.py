@@ -335,6 +335,7 @@ class CommitWorker:
         return []
 
     def _count_refusal(self, event: Event, answer: Joined | Answer) -> None:
+        """Count a join or a report that was not taken."""
         message = event.message if isinstance(event, Received) else None
         reason, stamp = reason_of(message, answer), answer.stamp
         if reason is not None:

@@ -147,7 +147,6 @@ class ReportStreams:
             del self._held[stream.sender.who]
 
     def end_idle(self, now: float) -> None:
-        """End the streams on which nothing has come for a while."""
         for stream in self._open:
             if stream.idle_since is not None and stream.idle_since <= now - IDLE_S:
                 stream.end()
@@ -346,6 +345,5 @@ def name_of(context: Any) -> str | None:
 
 
 def who_of(context: Any) -> str:
-    """Return the name that a call counts against."""
     name = name_of(context)
     return str(context.peer()) if name is None else name

@@ -377,7 +377,6 @@ class JobRuntime:
                 await self._discard(SubmergeError(f"a bug: {error!r}; see the aggregator's log"))
 
     async def _discard(self, error: SubmergeError) -> None:
-        """Throw the part away, and wait a little."""
         self._role, self._held, self.under_way, self._why = None, 0, (), str(error)
         orders, self._orders = self._orders, []
         for order in orders:
@@ -386,8 +385,6 @@ class JobRuntime:
         await asyncio.sleep(AGAIN_S)
 
     async def _begin(self, host: JobHost) -> JobRoot | JobRelay:
-        """Begin another part, from what the store holds."""
-
         def read(node: AggregatorNode, _: Now) -> tuple[str, bool, dict[Any, bytes]]:
             return node.settings.node, node.top, host.worker.store.load_of(RECORD)
 

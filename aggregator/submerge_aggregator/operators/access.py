@@ -100,7 +100,6 @@ class FailedAttempts:
         self._steady, self._limit = steady, RateLimit(FAILED_PER_S, FAILED_BURST)
 
     def answer(self, denial: Denial, address: str) -> Denial:
-        """Return what to answer to one more."""
         return denial if self._limit.takes(place_of(address), self._steady()) else TOO_MANY
 
 

@@ -349,7 +349,6 @@ class DrillView:
 
 
 def drills(node: AggregatorNode, group: str) -> DrillView:
-    """Return the newest answers of a group's nodes, merged."""
     group_of(node, group)
     ledger, views, answers = node.ledger(group), list[NodeDrillView](), []
     for report in node.drills(group).values():

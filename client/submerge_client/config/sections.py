@@ -145,6 +145,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 class _Place(NamedTuple):
+    """The right place of a setting."""
+
     keys: tuple[str, ...]
     section: type[Section]
     setting: str
@@ -177,6 +179,7 @@ def hint(root: type[Section], section: type[Section], key: str) -> str:
 
 
 def _places(section: type[Section], keys: tuple[str, ...]) -> Iterator[_Place]:
+    """Yield every setting of a section and of the sections inside it."""
     for field in fields(section):
         if not is_listed(field.name):
             continue

@@ -168,6 +168,9 @@ def _wrong_key(
     return refusal(*keys, missing, expected=wanted, got="nothing", hint=add)
 
 
+# -- words -----------------------------------------------------------------------------
+
+
 _TABLE = "a table"
 _WORDS = {
     str: "text in quotes",

@@ -1,4 +1,9 @@
-"""DesiredState: what operators set for a node, on its way down (docs/protocol.md, 8)."""
+"""DesiredState: what operators set for a node, on its way down (docs/protocol.md, 8).
+
+It is a state, like a report: everything that is set for one node, under a number that only rises.
+If two levels set something for one node, the later arrival wins, for each setting by itself. Each
+level counts its own numbers, so that clocks need not agree.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +40,7 @@ class DesiredState:
 
     @property
     def accepted(self) -> dict[int, bool]:
+        """Verdicts by alarm."""
         return dict(self.verdicts)
 
     @property

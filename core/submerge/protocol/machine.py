@@ -43,6 +43,7 @@ class Now(NamedTuple):
 
     @property
     def wall_ms(self) -> int:
+        """Wall time in whole milliseconds."""
         return int(self.wall * 1000)
 
 

@@ -29,6 +29,7 @@ from submerge.robust.noise import (
 # This module has medians of points, and of subspaces by their projectors, dim x dim matrices that
 # are never formed.
 
+
 ROUNDS, SETTLED = 100, 1e-4
 """Most rounds, and the change of a member's weight, relative, that ends them."""
 

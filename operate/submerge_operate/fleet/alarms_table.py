@@ -218,7 +218,6 @@ def marks(view: AlarmView) -> list[str]:
 
 
 def _in_two_lines(view: AlarmView) -> str:
-    """Return an alarm's id, on two lines if it is long."""
     if len(view.id) <= ORDINARY:
         return view.id
     return f"{view.node}-\n{view.id[len(view.node) + 1 :]}"

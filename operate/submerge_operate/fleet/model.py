@@ -36,7 +36,6 @@ LITTLE = 0.1
 
 
 def pushed_text(file: str, done: PushedView) -> str:
-    """Return what is at work after a push, in one line."""
     history = done.history
     cap = "" if history.most_rows is None else f", counted as at most {history.most_rows:,.0f}"
     text = f"{printable(file)}: history {history.name} of group {history.group}, "

@@ -147,7 +147,6 @@ def _cells(channel: FoundChannel) -> tuple[str, str, str, str, str]:
 
 
 def _reasons(left_out: Iterable[OmittedField]) -> Iterator[str]:
-    """Yield a line for each reason, with the names that it has."""
     names = dict[str, list[str]]()
     for each in left_out:
         names.setdefault(each.why, []).append(each.name)

@@ -181,9 +181,11 @@ class Authority:
 
     @property
     def pem(self) -> bytes:
+        """The certificate, which is public."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def key_pem(self, passphrase: bytes | None) -> bytes:
+        """Return the secret key, encrypted if there is a passphrase."""
         return _key_pem(self.key, passphrase)
 
     def certify(

@@ -92,7 +92,6 @@ def read_contents(path: Path) -> KitContents:
 
 
 def _allowed(permission: Permission) -> tuple[str, str]:
-    """Return lines of the head on role and groups."""
     return f"role: {permission.role}", f"groups: {' '.join(permission.groups) or 'all'}"
 
 

@@ -128,7 +128,6 @@ async def _read(
 
 
 async def _look(looking: Looking, agent: Agent) -> None:
-    """End the client when the machine is to begin again."""
     while not looking.grows:
         await asyncio.sleep(EVERY_S)
         looking.look(asyncio.get_running_loop().time())

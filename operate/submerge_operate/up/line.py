@@ -169,7 +169,6 @@ def json_of(
 
 
 def page_line(url: str, at: float, *, as_json: bool) -> str:
-    """Return where the page is, as a line for a person, or as one object of JSON."""
     if as_json:
         return json.dumps({"at": round(at, 3), "why": "page", "url": url})
     return f"{_local(at)}  page at {url}"

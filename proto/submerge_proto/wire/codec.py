@@ -104,6 +104,7 @@ _KINDS: dict[type[Message], Kind] = {
 
 
 def kind_of(message: Message) -> Kind:
+    """Return the kind of a message: its method or topic."""
     return _KINDS[type(message)]
 
 

@@ -243,7 +243,6 @@ class MessageDecoder:
                 self.heard.set_unit(name, field.unit)
 
     def take_requests(self) -> list[RebirthRequest]:
-        """Return the messages to publish since the last call."""
         requests, self._requests = self._requests, []
         return requests
 

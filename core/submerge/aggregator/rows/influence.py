@@ -258,6 +258,7 @@ class ChildPlacement:
         return node in self._children
 
     def put(self, node: str, child: ChildSummary) -> None:
+        """Take a child's summary, in place of its last one."""
         self._children[node], self._stirred = child, True
 
     def remove(self, node: str) -> None:
@@ -265,6 +266,7 @@ class ChildPlacement:
         self._stirred = True
 
     def placed(self) -> dict[str, Summary]:
+        """Return what the tree holds of each child, by name."""
         return {
             node: self._summaries.faded(summary, factor)
             for node, (summary, factor) in sorted(self._placed.items())

@@ -71,7 +71,6 @@ MODELS: dict[str, AsModel] = {"kpca": kernel_model, "nystrom": kernel_model}
 
 
 def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
-    """Refuse a file that is to be written twice, or is read from."""
     read = {each.resolve() for each in inputs}
     seen: set[Path] = set()
     for path in targets:
@@ -116,7 +115,6 @@ def check_whole(result: JobResult) -> None:
 
 
 def _check_older(path: Path, suffix: str) -> None:
-    """Refuse to replace a file that is no older answer of the same form."""
     if suffix not in (".npz", ".csv"):
         model_file.check_older(path)
         return

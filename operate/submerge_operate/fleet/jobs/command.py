@@ -63,7 +63,6 @@ class JobGroup(ListedFirst):
     """The kinds of jobs as commands, made of what each kind says of itself, and the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the kinds, then the other commands."""
         return [*KINDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -210,7 +209,6 @@ def _jobs(at: AggregatorOptions) -> FleetJobs:
 
 @contextmanager
 def rounds_shown(*, shown: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows what is being done."""
     if not shown:
         yield lambda _: None
     elif sys.stderr.isatty():

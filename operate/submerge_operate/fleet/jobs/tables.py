@@ -59,7 +59,6 @@ def stage_of(view: JobView) -> str:
 
 
 def took(view: JobView, *, now: float) -> str:
-    """Return how long a job took, or has run so far."""
     if not view.opened_s:
         return "-"
     return ago(max(0.0, (view.ended_s or now) - view.opened_s))
