@@ -62,7 +62,8 @@ def server_of(config: AggregatorConfig, *, inside: bool = False) -> Server:
     idle = None if config.takes_kit else config.kit
     hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}
     warn_of_insecure({**ways, "parent": parent, **hooks}, idle=idle)
-    audit = _audit(config)
+    audited = audit_path(config.audit, config.store)
+    audit = AuditLog(None if audited is None else AuditFiles(audited), lambda: clock.now().wall)
     refusals = Refusals(lambda: clock.now().steady, audit.record)
     admits = _pace(config)
 
@@ -121,11 +122,6 @@ def _waiting_bytes(config: AggregatorConfig) -> int:
     """Return the most bytes that wait for a batch: two of the largest messages at least."""
     largest = max(config.limit("grpc"), config.limit("mqtt"))
     return max(config.listen.max_unanswered_bytes * 3 // 8, 2 * largest)
-
-
-def _audit(config: AggregatorConfig) -> AuditLog:
-    path = audit_path(config.audit, config.store)
-    return AuditLog(None if path is None else AuditFiles(path), lambda: clock.now().wall)
 
 
 def _history(config: AggregatorConfig) -> HistoryRecorder:

@@ -1,8 +1,7 @@
 """The audit log: who joined, who was refused, and what operators ordered (docs/decisions/0069).
 
-It follows what the machine has committed. Entries go into a queue, and a thread of its own writes
-them: `record` never waits, from any thread. A full disk, or a queue that is full, costs entries and
-nothing else; once a write succeeds, an entry has their number.
+It follows what the machine has committed. `record` never waits, from any thread: a thread of its
+own writes what is in the queue.
 """
 
 from __future__ import annotations
@@ -123,7 +122,6 @@ class AuditLog:
 #
 # A line is short whatever its facts are: they may come from a peer.
 
-
 EVENTS = {
     "start": "the aggregator began to serve",
     "stop": "it ended",
@@ -186,7 +184,6 @@ def _short(value: Any) -> Any:
 # Only their owner may read them. A line that a full disk or a kill cut short stays on a line of its
 # own, and readers leave it out.
 
-
 MOST_BYTES, FILES = 1 << 20, 8
 """Bytes of a file, before the next one begins; files, with the one that is being written."""
 
@@ -222,7 +219,6 @@ class AuditFiles:
 
 
 def older(path: Path, number: int) -> Path:
-    """Return the name of the file that was rotated `number` times."""
     return path.with_name(f"{path.name}.{number}") if number else path
 
 

@@ -1,9 +1,7 @@
 """Copies of a root's store, made while it runs, and whether one is good (docs/decisions/0046).
 
-A copy is the database as of one commit, and behind it a line that says whose it is, what the
-running machine had as its models at that commit, and a digest of it all. To check one, a machine
-starts from it at the time of the copy: the models that follow from its rows have to be those of the
-machine that ran, byte for byte.
+To check one, a machine starts from it at the time of the copy: the models that follow from its rows
+have to be those of the machine that ran, byte for byte.
 """
 
 from __future__ import annotations
@@ -40,7 +38,6 @@ from submerge_proto.wire import codec
 
 # The SHA-256 is of all before it and of the JSON text behind it, so a copy that a disk has
 # changed, or that was cut short, is refused before anything in it is read.
-
 
 COPY_FORM = 1
 MARK = b"\nsubmerge backup "
@@ -286,12 +283,7 @@ def _difference(was: GroupState, found: GroupState | None) -> str:
     return ""
 
 
-# BackupJobs: the one copy that an operator is fetching, piece by piece.
-#
-# It is made on a thread of its own. A client asks how far it is, reads it in pieces, and ends it; a
-# client that has gone is noticed by its silence. So no request takes long, and memory is bounded by
-# a piece.
-
+# BackupJobs: the one copy that an operator is fetching, piece by piece (docs/decisions/0046).
 
 BELOW = (
     "expected a root, got an aggregator with a parent: a copy of its store is of no use, for its"

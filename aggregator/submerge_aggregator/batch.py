@@ -128,7 +128,6 @@ class Tallies:
 
 
 def answer_to(inbound: Inbound, message: Joined | Answer | DrillTaken | ReplyTaken) -> Down:
-    """Return the answer to a message, ready to go out."""
     stamp = message.stamp
     data, kind = codec.encode(message), codec.kind_of(message)
     return Down(inbound, stamp.node, stamp.group, kind, data)
@@ -154,7 +153,6 @@ def reason_of(message: Message | None, answer: Joined | Answer) -> str | None:
 
 
 def refusal_of(kind: Kind, refusal: codec.MessageRefused, node: AggregatorNode) -> Joined | Answer:
-    """Return the answer to a message that cannot be taken."""
     pinned = node.incarnation if node.settled else None
     if kind == "join":
         lines = (str(refusal),)

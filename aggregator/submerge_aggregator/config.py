@@ -186,7 +186,6 @@ class GroupConfig(Section, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> GroupPlan:
-        """The group's plan, for the node."""
         schema = self.schema
         with placed("schema"):
             built = None if schema is None else schema.built

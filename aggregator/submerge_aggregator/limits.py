@@ -21,7 +21,6 @@ from submerge_proto.wire import codec
 # A bucket that was unused for `burst / most_per_s` seconds is full, as a new one is, so dropping
 # it loses nothing.
 
-
 MOST_BUCKETS = 65_536
 """As many as watches: more children than one aggregator serves. 20 MiB when all are in use."""
 
@@ -38,7 +37,6 @@ class RateLimit:
         self._buckets: dict[str, tuple[float, float]] = {}  # tokens, and when; idle ones first
 
     def __len__(self) -> int:
-        """Return how many buckets there are."""
         return len(self._buckets)
 
     def takes(self, who: str, at: float, size: int = 0) -> bool:

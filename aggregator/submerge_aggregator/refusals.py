@@ -71,7 +71,6 @@ class Refusals:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Refused messages, by reason."""
         return dict(self._counts)
 
     def count(

@@ -259,11 +259,7 @@ def _has_no_room(error: sqlite3.OperationalError) -> bool:
     return getattr(error, "sqlite_errorcode", None) in NO_ROOM
 
 
-# OnlineCopy: a copy of the store while its commits go on, by SQLite's online backup.
-#
-# The store's lock is exclusive, so a second connection would not get in: the copy goes over the
-# store's own connection. SQLite sees to it that pages which a commit changes meanwhile are changed
-# in the copy, too.
+# OnlineCopy: a copy of the store while its commits go on (docs/decisions/0046).
 #
 # 1. One thread at a time uses the connection: it holds `turn`. A batch holds it from its first
 #    message to its commit, the copy for one step.
@@ -271,7 +267,6 @@ def _has_no_room(error: sqlite3.OperationalError) -> bool:
 # 3. The last step leaves `turn` held until `at_end` has returned: the copy is the store as of that
 #    commit, and so is the machine.
 # 4. The copy is a file without a name: whatever ends the process, nothing of it is left.
-
 
 Found = TypeVar("Found")
 
@@ -399,7 +394,6 @@ def _nameless(path: str) -> tuple[sqlite3.Connection, int]:
 # again knows it. Not in the store: then each copy would differ from the store that it was made of,
 # and a restored store would say that it was never copied. A copy that was made and not fetched, or
 # not to its end, is none. Where the file is lost, or cannot be read, the next copy writes it again.
-
 
 MOST_BYTES = 4096
 """Of the file that are read."""

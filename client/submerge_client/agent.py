@@ -89,7 +89,6 @@ def earlier(node: ClientNode, rows: int) -> int:
 def log_end(
     node: ClientNode, lags: Lags, more: Mapping[str, object], *, rows: int, written: bool
 ) -> None:
-    """Write the last line."""
     before = node.finals.from_before
     account = node.finals.account(node.current, ends=True)
     account += RowAccount(lead_in=lags.counts["lead_in"])
@@ -189,8 +188,6 @@ class Agent:
             raise self._disk.lost
         return status
 
-    # -- the loop --------------------------------------------------------------
-
     def _loop(self) -> int:
         while True:
             self._watchdog.tick(self._status)
@@ -264,8 +261,6 @@ class Agent:
             held = None if held is None else held[len(rows) - len(embedded) :]
             self._step(Reading(embedded, held))
         return True
-
-    # -- the node --------------------------------------------------------------
 
     def _step(self, event: Event) -> None:
         now = self._clock()
@@ -377,8 +372,7 @@ class Agent:
         facts = sensor | self._traffic
         log_end(self.node, self._lags, facts, rows=self.rows, written=self._disk.is_written)
 
-    # -- the sensor's thread ---------------------------------------------------
-
+    # On the sensor's thread:
     def _read(self) -> None:
         try:
             self.sensor.read(self._gatherer.put, self._stop)

@@ -102,7 +102,6 @@ def _sensor(
 
 
 def _outlet(config: ClientConfig, stdout: BinaryIO) -> MetricOutlet | None:
-    """Return where a processor's metrics go on to."""
     if not config.sensor.passes_on:
         return None
     from submerge_client.sensors.influx.outlet import MetricOutlet

@@ -140,7 +140,6 @@ class HeldSample:
         self._sample: RowSample | LandmarkSample | None = None
 
     def __len__(self) -> int:
-        """Return how many rows it holds."""
         return 0 if self._sample is None else len(self._sample)
 
     def read(self) -> tuple[str, Array]:
@@ -193,7 +192,6 @@ def _without_scores(rows: Array, node: ClientNode) -> Array:
 
 # Without it, or damaged, the budget counts as spent from now on; a client that has never shared
 # has no file.
-
 
 MOST_BYTES = 1 << 16
 
@@ -293,8 +291,7 @@ class ClientJobs:
             self._thread.start()
         self._changed.notify_all()
 
-    # -- the thread ------------------------------------------------------------------
-
+    # On the thread of jobs:
     def _run(self) -> None:
         while (event := self._next()) is not None:
             try:
@@ -365,7 +362,6 @@ class ClientJobs:
                 self._notes.write(effect, now.steady)
 
     def _held(self, job: Job) -> HeldRows | str:
-        """Return the rows for a job, or why there are none."""
         from submerge.jobs.points import HeldRows
 
         if job.group != self._group:

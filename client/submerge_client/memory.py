@@ -21,7 +21,6 @@ from submerge import UsageError
 # For programs that must be small. Two threads must not do that at once before Python 3.13: what
 # `UNUSED` lists is read by no thread of ours.
 
-
 UNUSED = frozenset(
     {
         # paho's, which looks there for a proxy if PySocks is installed. It brings HTTP and e-mail.

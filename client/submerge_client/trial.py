@@ -156,7 +156,6 @@ def trial_lines(config: ClientConfig, got: Listened) -> list[str]:
 
 
 def _memory_line(summary: LearntSummary, schema: Schema) -> str:
-    """Return a line about the engine that learns, and its memory."""
     engine = summary.summaries.engine(schema)
     most = (engine.most_bytes or 0) / 1e6
     if engine.rule.adaptive:

@@ -95,8 +95,6 @@ class Watchdog:
                 self._log_once(error)
             self._alive = None
 
-    # -- inside ----------------------------------------------------------------
-
     def _feed(self, status: str) -> None:
         if not self._started:
             self._notify(EXTEND_TIMEOUT_USEC=_micro(START_S), STATUS=f"starting; {status}")

@@ -46,7 +46,6 @@ DEAD_S = 86_400.0
 
 
 def dated(folder: Path, node: str) -> Path:
-    """Return the name of a copy that is made now."""
     return folder / f"{node}-{time.strftime('%Y-%m-%dT%H%M%SZ', time.gmtime())}{ENDING}"
 
 

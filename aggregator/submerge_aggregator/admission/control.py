@@ -211,7 +211,6 @@ def _say_how(config: AggregatorConfig) -> None:
 # 6. Without TLS there is no identity that could be proven: what a message shows is believed.
 # 7. [listen] aggregators and [groups.X] nodes restrict further, whatever else allows.
 
-
 NEW_AGGREGATOR = (
     "a new node without a role is a client, and this message is an aggregator's: give it a kit"
     " with the role (submerge pki issue NAME --role aggregator), or list it in the roster or in"

@@ -52,8 +52,8 @@ class InMemoryDownlink:
         """Stop listening; answers have gone out when they were given."""
         self._memory.leave(self)
 
-    # -- for children --------------------------------------------------------------
-
+    # What children call, in `soon` from any thread: it is the `Parent` of the memory that they
+    # share with it.
     def soon(self, what: Callable[[], None], *, after_s: float = 0.0) -> None:
         """Call on the event loop, from any thread."""
         if after_s:

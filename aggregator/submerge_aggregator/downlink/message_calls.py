@@ -1,8 +1,7 @@
 """MessageCalls: the gRPC calls of children that bring messages: joins, and reports.
 
-Reports one after the other come on one stream, and each is answered before the next is read
-(docs/decisions/0031). A refusal ends the call, or the stream, with a status; the child then makes
-another. gRPC refuses what is over the limit by its first bytes, also where it is compressed.
+Reports come one after the other on a stream (docs/decisions/0031). gRPC refuses what is over the
+limit by its first bytes, also where it is compressed.
 """
 
 from __future__ import annotations
@@ -29,11 +28,8 @@ from submerge_client.uplink.over_grpc import THROTTLED
 from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire.codec import Kind
 
-# To set up a call costs more than to answer a report, so a child that reports often keeps a
-# stream. gRPC does not say when a message begins to arrive, and reads the whole of it once one is
-# awaited. A stream ends when nothing has come for `IDLE_S`, when its node is refused by now or
-# has just been answered so, and when the aggregator closes.
-
+# A stream ends when nothing has come for `IDLE_S`, when its node is refused by now or has just
+# been answered so, and when the aggregator closes.
 
 IDLE_S = 120.0
 """A stream without a report for so long ends: a child that reports oftener may use its place
@@ -115,7 +111,6 @@ class ReportStreams:
         self._closed = True
 
     def __len__(self) -> int:
-        """Return how many are kept open."""
         return len(self._open)
 
     @property
@@ -125,7 +120,6 @@ class ReportStreams:
 
     @property
     def most(self) -> int:
-        """The most that `used` may be."""
         return self.places * self._size
 
     def open(self) -> None:
@@ -153,7 +147,6 @@ class ReportStreams:
             del self._held[stream.sender.who]
 
     def end_idle(self, now: float) -> None:
-        """End the streams on which nothing has come for a while."""
         for stream in self._open:
             if stream.idle_since is not None and stream.idle_since <= now - IDLE_S:
                 stream.end()
@@ -230,7 +223,6 @@ class MessageCalls:
         return await self._answered(kind, data, sender, context)
 
     async def reports(self, _: Any, context: Any) -> None:
-        """Answer the reports of a stream, one after the other."""
         sender, stream = self._sender(context), None
         try:
             answer = await self._answered(
@@ -298,7 +290,6 @@ class MessageCalls:
                 answered.set_exception(Unanswered("no answer", "busy"))
 
     def cut(self, admission: WatchAdmission) -> None:
-        """End the streams of nodes that are refused by now."""
         self.streams.cut(admission)
 
     def close(self) -> None:
@@ -322,18 +313,8 @@ class MessageCalls:
             if not answered.done():
                 answered.set_exception(Unanswered(why, kind))
 
-        self._take(
-            Inbound(
-                kind,
-                data,
-                sender.name,
-                shared=False,
-                answer=answer,
-                refuse=refuse,
-                peer=sender.peer,
-                identity=sender.identity,
-            )
-        )
+        peer, identity = sender.peer, sender.identity
+        self._take(Inbound(kind, data, sender.name, False, answer, refuse, peer, identity))
         # The exception of a refusal holds this frame until the collector of cycles comes by.
         del data
         self._unanswered[answered] = asyncio.get_running_loop().time()
@@ -348,7 +329,6 @@ class MessageCalls:
         raise AssertionError("abort raises")
 
     async def _cut(self, context: Any, stream: OpenReportStream) -> None:
-        """End the stream of a node that may not report."""
         why = stream.why_cut or ""
         facts = {"group": stream.group, "why": f"a stream of reports: {why}"}
         self._refusals.count("denied", stream.node, **facts)
@@ -365,6 +345,5 @@ def name_of(context: Any) -> str | None:
 
 
 def who_of(context: Any) -> str:
-    """Return the name that a call counts against."""
     name = name_of(context)
     return str(context.peer()) if name is None else name

@@ -92,7 +92,6 @@ class Unknown(grpc.GenericRpcHandler):  # type: ignore[misc]
 # It does not report that a handshake has failed: without a certificate, with an untrusted one, or
 # because the other end spoke no TLS.
 
-
 PATIENCE_S = 20.0
 """From a handshake to the first call, on the slowest of lines; gRPC waits no longer for a
 handshake."""

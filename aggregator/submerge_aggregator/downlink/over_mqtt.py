@@ -114,8 +114,7 @@ class MqttDownlink:
         self._repeat.cancel()
         await asyncio.to_thread(self._line.close)
 
-    # -- on the line's thread ------------------------------------------------------
-
+    # On the line's thread:
     def _on_opened(self) -> None:
         self._loop.call_soon_threadsafe(self._back)
 
@@ -138,8 +137,7 @@ class MqttDownlink:
         else:
             raise Parting("the event loop takes no messages: it stands still")
 
-    # -- on the event loop ---------------------------------------------------------
-
+    # On the event loop:
     def _arrive(self, origin: topics.Origin, data: bytes) -> None:
         node = origin.node
 

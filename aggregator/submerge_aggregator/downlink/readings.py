@@ -90,7 +90,6 @@ class CallsUnderWay:
         self._turns: dict[_Sender, None] = {}  # those with a call that may be read, next one first
 
     def __len__(self) -> int:
-        """Return how many senders are being read."""
         return len(self._senders)
 
     @property
@@ -100,7 +99,6 @@ class CallsUnderWay:
 
     @property
     def most(self) -> int:
-        """The most that `used` may be."""
         return self.places * COPIES * self._size
 
     @asynccontextmanager

@@ -31,7 +31,6 @@ class ScoreSteps(NamedTuple):
 
     @property
     def first_s(self) -> int:
-        """When the first step begins."""
         return self.since_s // self.step_s * self.step_s
 
     def count(self, wall: float) -> int:
@@ -79,7 +78,6 @@ def scores_page(file: HistoryFile, me: str, asked: ScoresAsked, wall: float) -> 
 
 
 MOST_ALARMS = 200
-"""Alarms of one page."""
 
 MOST_VERSIONS = 500
 """The newest versions, which one page has."""

@@ -1,8 +1,6 @@
 """HistoryFile: the history on disk: rings of rows in one SQLite database (docs/decisions/0049).
 
-For one thread; the store's lock keeps other processes away. Nothing waits for the disk. Database
-and log together stay below `max_bytes`: the oldest hour goes first; alarms and versions have a
-share of their own each.
+For one thread; the store's lock keeps other processes away.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from submerge_client.files import create_private, is_same, refuse_link, stat_of
 
 # What it returns goes out with the batch, so after the commit: a batch that is taken back leaves
 # nothing.
-
 
 PAST_MINUTES, AHEAD_MINUTES = 120, 1
 """A trail may write so far back, and ahead, from now: whatever a node's clock says."""
@@ -358,7 +355,6 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 HOUR = 60
-"""Minutes in an hour."""
 
 
 def hours_of(first: int, levels: bytes) -> Iterator[tuple[int, bytes]]:

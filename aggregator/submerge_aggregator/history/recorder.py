@@ -1,9 +1,4 @@
-"""HistoryRecorder: the history's thread: entries go into a queue, and this thread writes them.
-
-The file is written every `WRITE_S`, so that a memory card wears little. A kill loses nothing for
-good: a trail reaches back for longer than that. A file that is damaged, gone or of another form is
-removed, and another one begun; while the disk is full, entries are dropped.
-"""
+"""HistoryRecorder: the history's thread: entries go into a queue, and this thread writes them."""
 
 from __future__ import annotations
 

@@ -77,7 +77,6 @@ def read_scores(body: bytes, asked: ScoresAsked) -> ScoresPage:
 # What passes can be shown in a table, and page follows upon page: names rise, so that asking for
 # the next one comes to an end.
 
-
 LARGEST_PAGE = 2.0**63
 """No time or share of ours is larger."""
 
@@ -321,7 +320,6 @@ def routes(server: Server) -> list[Route]:
 # GET /past-alarms/G?before=UNIX_S&after=ID  alarms that are over or judged, the newest first
 # GET /versions/G                          versions of the group's model, the newest first
 # The path names the aggregators below this one, the last of which is asked, as for `/tree`.
-
 
 DAY_S, STEP_S = 86_400, 900
 """What is shown unless a request says otherwise."""

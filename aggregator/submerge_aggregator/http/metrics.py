@@ -147,7 +147,6 @@ def of_server(server: Server) -> dict[str, Samples]:
 
 
 def of_group(node: AggregatorNode, group: str, now: Now) -> dict[str, Samples]:
-    """Return the samples of a group, as far as they are known."""
     ledger, model = node.ledger(group), node.model(group)
     banned, quarantined = node.excluded(group)
     causes = [each.cause for each in quarantined.values()]

@@ -88,7 +88,6 @@ class BoundedProtocol(H11Protocol):
             self.flow.pause_reading()
 
     def on_response_complete(self) -> None:
-        """Wait for another request."""
         self._end()
         super().on_response_complete()
         if self._unread or (self.cycle is not None and not self.cycle.response_complete):
@@ -228,7 +227,6 @@ def as_json(value: Any, status: int = 200) -> Response:
 
 
 async def unknown_path(request: Request, error: Exception) -> Response:
-    """Answer a wrong path, or a wrong method."""
     return as_json(
         {"error": f"{request.method} {request.scope['path']}: {getattr(error, 'detail', error)}"},
         getattr(error, "status_code", 404),
@@ -243,8 +241,6 @@ class _Unsignalled(uvicorn.Server):
 
 
 class _Ours(logging.Handler):
-    """Logs what uvicorn reports."""
-
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
@@ -308,8 +304,6 @@ async def body_of(request: Request, what: str, most: int) -> bytes:
 def route_of(
     server: Server, path: str, question: Callable[[AggregatorNode, Now, Request], Any]
 ) -> Route:
-    """Return the route of a question to the machine."""
-
     async def answer(request: Request) -> Response:
         return as_json(await ask(server, lambda node, now: question(node, now, request)))
 
@@ -360,9 +354,7 @@ def tree_path(request: Request) -> tuple[str, ...]:
 # Uvicorn would make the handshake itself, and report of one that fails neither that it did nor from
 # where. Here it is a step of its own: bounded in time, in number, and for one address; and counted.
 
-
 HANDSHAKE_S = 10.0
-"""Longest time for a handshake."""
 
 MOST_HANDSHAKES, MOST_HANDSHAKES_EACH = 64, 16
 """Handshakes under way, in all and of one address. Further connections are closed at once."""
@@ -372,7 +364,6 @@ class NetworkProtocol(BoundedProtocol):
     """HTTP with one operator; requests come with the address, and the certificate if any."""
 
     def connection_made(self, transport: Any) -> None:
-        """Begin, and note what the connection shows."""
         super().connection_made(transport)
         shown = transport.get_extra_info("peercert") or None
         peer = Peer(address=address_of(transport), certificate=shown)

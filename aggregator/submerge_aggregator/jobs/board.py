@@ -1,8 +1,8 @@
 """JobBoard: what is known of jobs at a root: those under way, and those that are over.
 
-A job that is over is one file (docs/decisions/0060). There are at most `MOST_ENDED` files, of
-`MOST_ENDED_BYTES` together; the oldest go first. Where a disk is full, the newest `MOST_UNWRITTEN`
-jobs are kept in memory. All but `details` and `piece`, which read files, is for the event loop.
+A job that is over is one file (docs/decisions/0060). Where a disk is full, the newest
+`MOST_UNWRITTEN` jobs are kept in memory. All but `details` and `piece`, which read files, is for
+the event loop.
 """
 
 from __future__ import annotations
@@ -86,7 +86,6 @@ def schema_of(node: AggregatorNode, group: str) -> GroupSchema:
 
 
 def job_of(order: JobOrder, group: str, schema: GroupSchema) -> Job:
-    """Return the job that an order asks for, with a name of its own."""
     given = {each: getattr(order, each) for each in order.__struct_fields__}
     job = Job(
         id=f"job-{secrets.token_hex(5)}",
@@ -147,12 +146,10 @@ class JobBoard:
         self._schemas[job.id] = schema
 
     def withdraw(self, job: Job) -> None:
-        """Forget the schema of a job that was not opened."""
         if job.id not in self._running:
             self._schemas.pop(job.id, None)
 
     def opened(self, job: Job, wall: float) -> None:
-        """Note a job that is under way from now on."""
         outcome = JobOutcome(job, None, ROOT_RESTARTED, {}, {}, {}, {}, 0, 0)
         record = self._record(outcome, wall, wall)
         running = replace(_view_of(record, "running"), phase=OPENING, ended_s=0.0, failure="")
@@ -193,7 +190,6 @@ class JobBoard:
         return [each for each in views if group in (None, each.group)]
 
     def view(self, name: str) -> JobView | None:
-        """Return one job; None if it is not known."""
         ended = self._ended.get(name)
         return self._running.get(name) if ended is None else ended.view
 
@@ -210,7 +206,6 @@ class JobBoard:
         return JobDetails(view, record.stayed, left, dict(record.declined))
 
     def piece(self, name: str, first: int) -> bytes:
-        """Return bytes of the file of a job that is over, from one of them on."""
         return self._bytes(name, first, PIECE_BYTES)
 
     def close(self) -> None:
@@ -281,7 +276,6 @@ class JobBoard:
 
 
 def _found(folder: Path) -> dict[str, EndedJob]:
-    """Return the jobs whose files are in a folder, by name."""
     found: dict[str, EndedJob] = {}
     for left in folder.glob(".*.part"):
         with suppress(OSError):

@@ -1,9 +1,7 @@
 """JobRecord: a job that is over, as a file and back: how it ended, and its answer.
 
-    SMJR1, hash of what follows up to the answer, length of the header, the header as JSON, the
-    answer as `submerge.jobs.arrays` packs it
-
-The header has the answer's length and hash: a root that starts reads headers alone.
+SMJR1, hash of what follows up to the answer, length of the header, the header as JSON (with the
+length and the hash of the answer), the answer as `submerge.jobs.arrays` packs it
 """
 
 from __future__ import annotations

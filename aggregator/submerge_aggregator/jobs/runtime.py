@@ -83,7 +83,6 @@ class JobInbox:
         self._waiting: deque[QueuedMessage] = deque()
 
     def __len__(self) -> int:
-        """Return how many wait."""
         return len(self._waiting)
 
     def take(self, inbound: Inbound, *, open_: bool) -> None:
@@ -126,8 +125,7 @@ class JobInbox:
 
     def _refuse(self, inbound: Inbound, reason: str, why: str) -> None:
         self._refusals.count(reason, inbound.who, what="job message refused", why=why)
-        kind = "denied" if reason in ("denied", "spoofed") else "foreign"
-        inbound.refuse(why, "denied" if kind == "denied" else "foreign")
+        inbound.refuse(why, "denied" if reason in ("denied", "spoofed") else "foreign")
 
     def take_of_parent(self, data: bytes, parent: str, node: str) -> None:
         what = "job message of the parent refused"
@@ -209,7 +207,6 @@ class JobEffects:
                 await asyncio.sleep(0)
 
     def _end(self, ended: JobEnded, now: Now) -> None:
-        """Log the end of a job, and let the board know."""
         outcome = ended.outcome
         facts: dict[str, Any] = {"job": outcome.job.id, "kind": outcome.job.kind}
         facts |= {"why": outcome.failure} if outcome.failure else {}
@@ -219,7 +216,6 @@ class JobEffects:
             self.on_end(outcome)
 
     def _send(self, host: JobHost, send: SendJob, now: Now) -> None:
-        """Send a message to a child, or to the parent."""
         message, data = send.message, jobs.encode(send.message)
         group = message.stamp.group
         self.messages += 1
@@ -246,7 +242,6 @@ async def _keep(host: JobHost, keep: Keep) -> None:
 
 
 def children_of(node: AggregatorNode, admission: AdmissionControl, group: str) -> ChildrenKnown:
-    """Return the children of a group, by what is held of them."""
     ledger = node.ledger(group) if group in node.groups else None
     if ledger is None:
         return ChildrenKnown(frozenset(), group=group)
@@ -273,8 +268,6 @@ FRESH_S = 1.0
 
 
 class _Order(NamedTuple):
-    """What an operator waits for."""
-
     event: OpenJob | CancelJob
     done: asyncio.Future[bool]
 
@@ -316,7 +309,6 @@ class JobRuntime:
         return self.effects.board
 
     def start(self, host: JobHost) -> None:
-        """Begin, once the machine has started."""
         worker, stir = host.worker, self._stirred.set
         self._host = host
         self._inbox = JobInbox(self.budget, self._admits, worker.admission, worker.refusals, stir)
@@ -332,7 +324,6 @@ class JobRuntime:
         self._thread.shutdown(wait=False)
 
     def take(self, inbound: Inbound) -> None:
-        """Take a child's message, or refuse it."""
         if self._inbox is None:
             inbound.done()
             inbound.refuse("not ready: send it again", "busy")
@@ -386,7 +377,6 @@ class JobRuntime:
                 await self._discard(SubmergeError(f"a bug: {error!r}; see the aggregator's log"))
 
     async def _discard(self, error: SubmergeError) -> None:
-        """Throw the part away, and wait a little."""
         self._role, self._held, self.under_way, self._why = None, 0, (), str(error)
         orders, self._orders = self._orders, []
         for order in orders:
@@ -395,8 +385,6 @@ class JobRuntime:
         await asyncio.sleep(AGAIN_S)
 
     async def _begin(self, host: JobHost) -> JobRoot | JobRelay:
-        """Begin another part, from what the store holds."""
-
         def read(node: AggregatorNode, _: Now) -> tuple[str, bool, dict[Any, bytes]]:
             return node.settings.node, node.top, host.worker.store.load_of(RECORD)
 
@@ -452,8 +440,7 @@ class JobRuntime:
     async def _children(self, host: JobHost, group: str) -> ChildrenKnown:
         admission = host.worker.admission
         self._known_at[group] = host.clock().steady
-        known = await host.ask(lambda node, _: children_of(node, admission, group))
-        return ChildrenKnown(*known)
+        return ChildrenKnown(*await host.ask(lambda node, _: children_of(node, admission, group)))
 
     async def _step(
         self,
@@ -489,7 +476,6 @@ class JobRuntime:
 
 
 def _check(job: Job, node: AggregatorNode, _: Now) -> None:
-    """Refuse a job that cannot be opened here."""
     if not node.top:
         raise UsageError(
             f"a job is opened at the root, got {node.settings.node}, which reports to"

@@ -207,7 +207,6 @@ def make_notifier(config: AggregatorConfig, clock: Callable[[], Now]) -> AlarmNo
 
 
 def urls_of(config: AggregatorConfig) -> tuple[SecretUrl, ...]:
-    """Return the URLs of the services that Apprise notifies."""
     apprise = config.alarms.apprise
     return () if apprise is None else read_urls(apprise.urls_file)
 

@@ -72,7 +72,6 @@ class AppriseService:
         self._running: _Call | None = None
 
     def __call__(self, message: AppriseMessage) -> HttpAnswer:
-        """Send a message, and return the outcome."""
         while True:
             call = self._running = self._running or _Call(self._service, message)
             if not call.ended.wait(self._limit_s):

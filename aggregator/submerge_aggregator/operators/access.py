@@ -30,7 +30,6 @@ from submerge_client.logs import say
 
 # A flood of refusals must not push the rest out of the audit log.
 
-
 PER_S, BURST = 1 / 6, 60
 """Entries on refusals: so many at once, and then ten a minute."""
 
@@ -101,7 +100,6 @@ class FailedAttempts:
         self._steady, self._limit = steady, RateLimit(FAILED_PER_S, FAILED_BURST)
 
     def answer(self, denial: Denial, address: str) -> Denial:
-        """Return what to answer to one more."""
         return denial if self._limit.takes(place_of(address), self._steady()) else TOO_MANY
 
 

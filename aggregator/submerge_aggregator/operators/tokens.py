@@ -70,7 +70,6 @@ def new_secret() -> str:
 
 
 def digest_of(secret: str) -> str:
-    """Return what is kept of a token's text."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -143,7 +142,6 @@ def _token(words: list[str]) -> Token:
 
 
 def time_text(seconds: float) -> str:
-    """Return a Unix time as the file has it."""
     return datetime.fromtimestamp(seconds, UTC).strftime(TIME)
 
 

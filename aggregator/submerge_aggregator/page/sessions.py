@@ -115,7 +115,6 @@ class Sessions:
         return self._signed("proof", session.number)
 
     def proves(self, session: Session, proof: str) -> bool:
-        """Return whether an order comes from the page of this session."""
         return hmac.compare_digest(self.proof(session).encode(), proof.encode())
 
     def end(self, session: Session) -> None:

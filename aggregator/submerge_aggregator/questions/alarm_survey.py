@@ -77,16 +77,11 @@ def group_watches(node: AggregatorNode, now: Now, group: str | None = None) -> l
             watch(ledger, now),
             () if ledger is None else tuple(map(_left_out, alarms_below(ledger, now).left_out)),
             1.0 if model is None else model.widened,
-            _waiting(node, each),
+            "" if (waiting := node.waiting(each)) is None else waiting.words,
         )
         for each in sorted(chosen)
         for ledger, model in ((node.ledger(each), node.model(each)),)
     ]
-
-
-def _waiting(node: AggregatorNode, group: str) -> str:
-    waiting = node.waiting(group)
-    return "" if waiting is None else waiting.words
 
 
 def watch(ledger: Ledger | None, now: Now) -> WatchView | None:

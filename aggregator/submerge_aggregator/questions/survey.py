@@ -199,9 +199,8 @@ def _row_view(ledger: Ledger, name: str, incarnation: Incarnation, row: Row, now
 
 def _sealed_view(ledger: Ledger, fingerprint: str, sealed: Sealed) -> SealedView:
     counts = _counted(ledger, fingerprint, sealed)
-    return SealedView(
-        counts.learnt, counts.withheld, counts.lost, sealed.as_of, _age(ledger, fingerprint)
-    )
+    age: Age = "old" if ledger.schema_of(fingerprint) is None else "current"
+    return SealedView(counts.learnt, counts.withheld, counts.lost, sealed.as_of, age)
 
 
 def _counted(ledger: Ledger, fingerprint: str, said: Report | Sealed) -> Counts:
@@ -211,10 +210,6 @@ def _counted(ledger: Ledger, fingerprint: str, said: Report | Sealed) -> Counts:
         sums = said.earlier if isinstance(said, Report) else None
         return Counts(moved=said.counts.moved) if sums is None else sums.counts
     return said.counts
-
-
-def _age(ledger: Ledger, fingerprint: str) -> Age:
-    return "old" if ledger.schema_of(fingerprint) is None else "current"
 
 
 def kind_of(row: Row) -> Kind:
@@ -269,7 +264,6 @@ def ban(node: AggregatorNode, name: str) -> BanView:
 
 
 def check_ban(node: AggregatorNode, name: str, *, banned: bool) -> None:
-    """Check that a ban can be given, or taken back."""
     anywhere = {each for group in node.groups for each in node.excluded(group)[0]}
     if not banned and name not in anywhere:
         banned_here = ", ".join(sorted(anywhere)) or "no node"
@@ -355,7 +349,6 @@ class DrillView:
 
 
 def drills(node: AggregatorNode, group: str) -> DrillView:
-    """Return the newest answers of a group's nodes, merged."""
     group_of(node, group)
     ledger, views, answers = node.ledger(group), list[NodeDrillView](), []
     for report in node.drills(group).values():

@@ -107,7 +107,6 @@ class NodeView:
 
 
 def socket_of(store: str | os.PathLike[str]) -> Path:
-    """Return the path of the admin socket of the aggregator with this store."""
     return Path(f"{os.path.realpath(store)}.sock")
 
 

@@ -30,7 +30,6 @@ PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 """Bytes that are written as they are. Others are octal escapes, of three digits each."""
 
 A_LINE = 4
-"""Numbers in a line."""
 
 
 class CNumbers:
@@ -107,8 +106,6 @@ def c_source(recipe: Recipe, *, single: bool = False, prefix: str = "submerge") 
 
 
 class _CWriter:
-    """Writes the parts of the file that depend on the recipe."""
-
     def __init__(self, recipe: Recipe, single: bool, prefix: str) -> None:
         self.upper = f"{prefix.upper()}_"
         self._recipe, self._single, self._prefix = recipe, single, prefix
@@ -181,25 +178,18 @@ class _CWriter:
         n, name = len(rows), self._prefix
         real = f"static const {name}_real {name}_golden_rows[{n}][{self.upper}CHANNELS]"
         kept = f"static const {name}_result {name}_golden_results[{n}]"
-        return "\n\n".join(
-            [
-                self._defines(
-                    {
-                        "GOLDEN": n,
-                        "NEAR": self._to.number(golden.near),
-                        "FLOOR": self._to.number(golden.floor),
-                    }
-                ),
-                f"{real} = {{\n" + ",\n".join(rows) + "\n};",
-                f"{kept} = {{\n" + ",\n".join(results) + "\n};",
-            ]
-        )
+        near, floor = self._to.number(golden.near), self._to.number(golden.floor)
+        parts = [
+            self._defines({"GOLDEN": n, "NEAR": near, "FLOOR": floor}),
+            f"{real} = {{\n" + ",\n".join(rows) + "\n};",
+            f"{kept} = {{\n" + ",\n".join(results) + "\n};",
+        ]
+        return "\n\n".join(parts)
 
     def _defines(self, values: Mapping[str, object]) -> str:
         return "\n".join(f"#define {self.upper}{name} {each}" for name, each in values.items())
 
     def _arrays(self) -> dict[str, Array]:
-        """Return the arrays that the code needs, by name."""
         recipe = self._recipe
         offset, mean = recipe.offset, recipe.mean
         if self._single:

@@ -64,9 +64,15 @@ def recipe_of(
     scorer = of_machine(normal, machine)
     shown = normal.shown.shown(normal.summary).parts[0].shown
     readings = normal.summary.parts[0] if normal.factors else shown
-    _check_learnt(saved, readings)
+    if not readings.rank:
+        raise UsageError(f"{saved.whence} has learnt no directions yet: export a later one")
     precision = Precision.of(readings, *of_node(normal.factors, readings, scorer.scoring.own)[:1])
-    _check_size(precision.loadings.size + shown.basis.size)
+    numbers = precision.loadings.size + shown.basis.size
+    if numbers > MOST_NUMBERS:
+        raise UsageError(
+            f"expected a model of at most {MOST_NUMBERS:,} numbers, got {numbers:,}: fit it with"
+            " fewer channels"
+        )
     model, width = saved.model, schema.width
     scaling = schema.scaling or Scaling((0.0,) * width, (1.0,) * width)
     columns, sizes, _ = np.linalg.svd(precision.loadings, full_matrices=False)
@@ -104,19 +110,6 @@ def _check_kind(saved: SavedModel) -> None:
         raise UsageError(
             f"expected a model of single rows without a kernel, got one with {what} in"
             f" {saved.whence}: `submerge score` takes it"
-        )
-
-
-def _check_learnt(saved: SavedModel, readings: Subspace) -> None:
-    if not readings.rank:
-        raise UsageError(f"{saved.whence} has learnt no directions yet: export a later one")
-
-
-def _check_size(numbers: int) -> None:
-    if numbers > MOST_NUMBERS:
-        raise UsageError(
-            f"expected a model of at most {MOST_NUMBERS:,} numbers, got {numbers:,}: fit it with"
-            " fewer channels"
         )
 
 
@@ -239,7 +232,10 @@ def command(
             f"expected {MADE_BY!r} in the first {HEAD} bytes of --as {language}, got none: its"
             " package has to begin with `about_lines` (docs/extending.md)"
         )
-    _write(output, data)
+    from submerge_client.files import atomic_write, writing_to
+
+    with writing_to(str(output)):
+        atomic_write(output, data)
     notes = _notes(recipe)
     if as_json:
         click.echo(json.dumps(_facts(recipe, language, output, data) | {"notes": notes}))
@@ -292,13 +288,6 @@ def _check_target(output: Path) -> None:
         raise UsageError(
             f"{output} exists and is no exported model: name another file, or remove it"
         )
-
-
-def _write(output: Path, data: bytes) -> None:
-    from submerge_client.files import atomic_write, writing_to
-
-    with writing_to(str(output)):
-        atomic_write(output, data)
 
 
 def _facts(recipe: Recipe, language: str, output: Path, data: bytes) -> dict[str, object]:

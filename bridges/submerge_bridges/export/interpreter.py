@@ -129,7 +129,6 @@ def _statistics(
 # No statistic of a row is within `MARGIN` of a limit, and no two channels are about equally to
 # blame, so that rounding to float32 changes no answer.
 
-
 MARGIN = 0.02
 """Least distance of a golden row's statistic from a limit, relative to it."""
 

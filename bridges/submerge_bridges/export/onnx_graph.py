@@ -451,7 +451,7 @@ def _numbers(recipe: Recipe) -> list[str]:
 
 def _properties(recipe: Recipe, golden: GoldenRows) -> dict[str, str]:
     """Return what the model says of itself: JSON, by name."""
-    rows = [[_json_number(each) for each in row] for row in golden.rows.tolist()]
+    rows = [[n if math.isfinite(n) else str(n) for n in row] for row in golden.rows.tolist()]
     known: Mapping[str, object] = {
         "channels": recipe.channels,
         "units": recipe.units,
@@ -466,10 +466,6 @@ def _properties(recipe: Recipe, golden: GoldenRows) -> dict[str, str]:
         "golden_results": [_json_result(each) for each in golden.results],
     }
     return {name: json.dumps(each, allow_nan=False) for name, each in known.items()}
-
-
-def _json_number(number: float) -> float | str:
-    return number if math.isfinite(number) else str(number)
 
 
 def _json_result(result: ExportResult) -> dict[str, float | bool]:

@@ -66,11 +66,6 @@ class Collection(NamedTuple):
     head: FrameRows
 
 
-def is_collection(rows: Any) -> bool:
-    """Return whether rows are a Dask collection."""
-    return hasattr(rows, "__dask_graph__") and hasattr(rows, "to_delayed")
-
-
 def collection_of(
     rows: Any,
     columns: Sequence[str] | None,
@@ -337,7 +332,7 @@ class CollectionRows:
 
 def _paths(rows: Any) -> list[Path] | None:
     """Return the files that are meant; None for a Dask collection."""
-    if is_collection(rows):
+    if hasattr(rows, "__dask_graph__") and hasattr(rows, "to_delayed"):
         return None
     paths = paths_of(rows)
     if paths is None:

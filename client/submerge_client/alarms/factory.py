@@ -72,7 +72,6 @@ def names_of(alarms: Destinations, group: str) -> list[str]:
 
 
 def links_of(config: ClientConfig) -> Mapping[str, Allowed | None]:
-    """Return the links for alarms, by setting."""
     hooks = {f"alarms.webhook[{i}]": hook for i, hook in enumerate(config.alarms.webhook)}
     return {"alarms": config.alarms_link, **hooks}
 

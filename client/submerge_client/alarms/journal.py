@@ -107,7 +107,6 @@ class Journal:
         }
 
     def delivered(self, sink: str) -> Delivered | None:
-        """Return what a sink has delivered; None if it is new."""
         return self._delivered.get(sink)
 
     def note(self, sink: str, delivered: Delivered) -> None:

@@ -82,7 +82,6 @@ class Payload(Protocol[Out]):
 
 
 def payload_of(config: WebhookConfig, group: str) -> Payload[Request]:
-    """Return the payload that a webhook's `shape` names."""
     kinds = {"alertmanager": Alertmanager, "ntfy": Ntfy, "json": PlainJson}
     return kinds[config.shape](config, group)
 

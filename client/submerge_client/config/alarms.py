@@ -252,7 +252,6 @@ class LearnConfig(Section, frozen=True, kw_only=True):
 
     @property
     def max_withheld_s(self) -> float:
-        """`max_withheld` in seconds."""
         return _span("max_withheld", self.max_withheld)
 
     def condition(self, schema: SchemaConfig) -> Condition | None:
@@ -293,7 +292,6 @@ class Destinations(Section, frozen=True, kw_only=True):
         return sinks_of_others(self.sink)
 
     def sends(self, alarm: Alarm) -> bool:
-        """Return whether an alarm goes there."""
         return self.provisional or not alarm.is_quiet
 
 
@@ -349,7 +347,6 @@ class AlarmsConfig(Destinations, frozen=True, kw_only=True):
         return often, bool(rows)
 
     def link(self, uplink: UplinkConfig) -> UplinkConfig | None:
-        """Return the broker for alarms; None if there is none."""
         if self.broker is not None and self.mqtt is False:
             raise refusal(
                 "mqtt",
@@ -370,7 +367,6 @@ class AlarmsConfig(Destinations, frozen=True, kw_only=True):
         return uplink
 
     def settings(self, learn: LearnConfig, sensor_period_s: float = 0.0) -> AlarmSettings | None:
-        """Return the node's settings; None without alarms."""
         often, by_rows = self.often
         if not often:
             return None

@@ -294,7 +294,6 @@ class ClientConfig(Section, frozen=True, kw_only=True):
 
     @property
     def alarms_link(self) -> UplinkConfig | None:
-        """The broker for alarms; None if there is none."""
         with placed("alarms"):
             return self.alarms.link(self._broker)
 

@@ -25,7 +25,6 @@ from submerge_client.config.sections import (
 from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
 
 PORTS = {"grpc": 8470, "grpcs": 8470, "mqtt": 1883, "mqtts": 8883}
-"""Default ports."""
 
 
 class Address(NamedTuple):

@@ -219,7 +219,6 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     @property
     def late_s(self) -> float:
-        """Seconds that a row waits for late values."""
         return self.lateness_s
 
     @property
@@ -299,7 +298,6 @@ class ProgramSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag
 KINDS: tuple[type[SensorKind], ...] = (
     *(NdjsonSensor, InfluxSensor, FileSensor, MqttSensor, HostSensor, ProgramSensor),
 )
-"""The kinds of this package."""
 
 
 def _of_others() -> tuple[type[SensorKind], ...]:

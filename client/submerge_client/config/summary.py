@@ -72,7 +72,6 @@ class SummaryConfig(Section, frozen=True, kw_only=True):
 
     @property
     def summaries(self) -> Subspaces:
-        """The summaries that learn and merge so many directions."""
         return self._summaries(FixedRank(self.start))
 
     def _summaries(self, rule: RankRule, **memory: Any) -> Subspaces:

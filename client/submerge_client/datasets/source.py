@@ -82,7 +82,6 @@ class Source:
 
     @classmethod
     def of(cls, path: Path) -> Source:
-        """Open a path, and refuse one that is no file."""
         with _blaming(path):
             mode = path.stat().st_mode
             if stat.S_ISDIR(mode):

@@ -94,7 +94,6 @@ class Piece(NamedTuple):
 
 
 def form_of(source: Source, missing: Collection[str] = ()) -> TextForm:
-    """Return the form of a file, from its first rows."""
     delimiter = _delimiter(source.head)
     with source.lines() as lines:
         rows = list(islice(rows_of(source, lines, delimiter), LINES))

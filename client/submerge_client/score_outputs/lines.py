@@ -1,21 +1,13 @@
-"""Score lines: the scores of each row as flat JSON, one row a line (docs/files.md).
+"""Score lines: the scores of each row as flat JSON (docs/start.md, docs/kernels.md, docs/jobs.md).
 
     {"row": 4711, "at": 1767225600.0, "distance": 91.4, "spe": 3.1, "t2": 9.7,
      "model": 1767225540123, "over": 0.999, "over_spe": 0.99, "over_t2": 0.95,
      "top": {"flow": 0.81, "temp": 0.12}, "filled": {"hum": 41.5}, "alarm": "pump-1-19aa41f2c30"}
 
-* `row` counts the sensor's rows since the process began. `at` is when it was scored, in Unix
-  seconds; rows that share a step (`gather_s`) share it.
-* `over_spe` and `over_t2` are the highest share of normal rows that each exceeds, by the model's
-  measured limits. `over` is that of the distance, or of SPE where there is none.
-* `filled` has the values that filled gaps, in the channel's unit. `virtual` has those that can
-  stand in for the sensor: the other channels predict it with an R2 of 0.5 or more on this node.
-* `expired` is true where the model is older than its root allows.
-* `cluster` is the row's cluster, from 1, by the newest answer of a job (docs/jobs.md); null with a
-  gap. `cluster_distance` is that to its center.
-* `alarm` is the name of the row's alarm. `withheld` is true where the row is not learnt.
-
-In a kernel group scores are of features; `linear` is the SPE of the readings (docs/kernels.md).
+* `virtual` has the values that can stand in for the sensor: the other channels predict it with an
+  R2 of 0.5 or more on this node.
+* `alarm` is the name of the row's alarm. `withheld` is true where the row is not learnt, and
+  `expired` where the model is older than its root allows.
 """
 
 from __future__ import annotations

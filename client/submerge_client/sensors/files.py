@@ -66,7 +66,6 @@ class FileReplay:
             hand(rows)
 
     def _pieces(self) -> Iterator[Array]:
-        """Yield rows in the pieces in which they are handed over."""
         most = 1 + int(self._speed * TOGETHER_S) if self._speed else BLOCK
         while True:
             for flow, used in self._flows:

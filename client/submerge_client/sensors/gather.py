@@ -1,10 +1,5 @@
 """RowGatherer: rows that come fast share a step (docs/decisions/0032).
 
-A row on its own is handled at once, and opens a window of `gather_s`; rows within it wait for its
-end, or until they are `BLOCK`. It closes when no row has come in it. `put` blocks while the node is
-behind: no more than `AHEAD` rows wait. After `end` it takes what it is given at once, so that
-nothing is lost that a sensor hands over.
-
 Two threads use it: the sensor's puts, the node's takes. It reads no clock.
 """
 

@@ -9,7 +9,6 @@ from submerge_client.sensors.gather import BLOCK
 
 # Where rows come fast there is no pause: the pipe would fill, and its writer wait.
 
-
 SPAN_S = 1.0
 """How long a rate is counted, and holds."""
 

@@ -102,7 +102,6 @@ class ProgramReadings:
         return {**lines, **self._tally.counts}
 
     def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until `stop` is set."""
         out, into = os.pipe()
         over = threading.Event()
         # Our copy of the end to write to stays open: no life of the program is the lines' end.

@@ -23,7 +23,6 @@ from submerge_proto.wire.codec import Kind
 
 # Messages of jobs wait here, and nothing else does: so they never take the place of a report.
 
-
 MOST_BYTES = 8 << 20
 """Bytes that wait for one connection."""
 
@@ -49,7 +48,6 @@ class JobQueue(Generic[T]):
         self._held = self.dropped = 0
 
     def __len__(self) -> int:
-        """Return how many wait."""
         return len(self._waiting)
 
     def put(self, message: T, size: int) -> bool:

@@ -53,11 +53,9 @@ class Memory:
     def uplink(
         self, node: str, groups: Sequence[str], *, limit: int = GRPC_LIMIT
     ) -> InMemoryUplink:
-        """Return the uplink of a node, not open yet."""
         return InMemoryUplink(self, node, groups, limit)
 
-    # -- for tests ---------------------------------------------------------------
-
+    # For tests:
     def cut(self, node: str) -> None:
         with self._lock:
             self._cut.add(node)
@@ -72,8 +70,6 @@ class Memory:
         """Lose the next so many messages of a kind, from a node or to it."""
         with self._lock:
             self._drops[node, kind] += times
-
-    # -- for both ends -----------------------------------------------------------
 
     def listen(self, parent: Parent) -> None:
         """Make `parent` the parent of all children; raises UsageError if there is one already."""
@@ -98,7 +94,6 @@ class Memory:
             return list(self._children)
 
     def parent_of(self, node: str) -> Parent | str:
-        """Return the parent that a node reaches, or why there is none."""
         with self._lock:
             if node in self._cut:
                 return f"memory://{self.name} is cut for {node}"
@@ -178,8 +173,7 @@ class InMemoryUplink:
             self._closed = True
         self._memory.part(self)
 
-    # -- for the other end, on its loop --------------------------------------------
-
+    # For the other end, on its loop:
     def look(self, parent: Parent | None) -> None:
         """Check the connection, report a change, and send what waits; on the parent's loop."""
         with self._events:
@@ -244,7 +238,4 @@ _hubs_lock = threading.Lock()
 def hub(name: str) -> Memory:
     """Return the network `memory://name`: one object as long as it is in use."""
     with _hubs_lock:
-        found = _hubs.get(name)
-        if found is None:
-            found = _hubs[name] = Memory(name)
-        return found
+        return _hubs.setdefault(name, Memory(name))

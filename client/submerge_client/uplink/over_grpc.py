@@ -383,8 +383,6 @@ class GrpcUplink:
                 return  # half replaced: the old ones may still work, and the next try looks again
         old.close()
 
-    # -- calls -----------------------------------------------------------------
-
     def _call(self, kind: Kind, group: str) -> None:
         """Send what waits, if there is room for one more call; the lock is held."""
         calls = self._calls.setdefault((kind, group), set())
@@ -417,8 +415,6 @@ class GrpcUplink:
         elif code not in QUIET:
             # The connection works and the message is refused: only a person can change that.
             self._hand(SendRefused(f"{code.name}: {call.details()}"))
-
-    # -- the watch -------------------------------------------------------------
 
     def _watch(self, group: str) -> None:
         """Listen for hello and models, as long as the uplink is open."""

@@ -73,8 +73,7 @@ class MqttUplink:
         """Send what waits, publish "offline", and end."""
         self._line.close(Publication(self._state, b"offline", True))
 
-    # -- on the line's thread ----------------------------------------------------
-
+    # On the line's thread:
     def _opened(self) -> None:
         self._line.put(self._state, Publication(self._state, b"online", True))
         self._why = None

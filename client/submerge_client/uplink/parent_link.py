@@ -15,7 +15,6 @@ from submerge_proto.wire.codec import Kind
 # A parent that comes and goes, or a connection that fails for a new reason each second, must not
 # fill the log of a node that runs for years.
 
-
 REMIND_S = 60.0
 """Seconds between two warnings that the parent is out of reach."""
 
@@ -46,7 +45,6 @@ class Reach:
         return max(0.0, at - self._steady())
 
     def parted(self, why: str) -> None:
-        """Note that the parent cannot be reached."""
         self.why, self._silent_at = why, math.inf
         self.remind()
 

@@ -324,7 +324,6 @@ class AggregatorNode:
         return self._groups[group].histories.by_name
 
     def desired_states(self, group: str) -> Mapping[str, DesiredState]:
-        """Return the desired states of a group's nodes, here and below."""
         return self._groups[group].desired_states.by_node
 
     def drills(self, group: str) -> Mapping[str, DrillReport]:

@@ -58,7 +58,6 @@ def staleness(counted: Census) -> tuple[float, float, float]:
 
 
 def scores(ledger: Ledger) -> ScoreSketches | None:
-    """Merge the sketches of scores of the rows, and of histories."""
     sketches = [row.report.scores for row in ledger.current() if row.report.scores is not None]
     sketches += ledger.histories.sketches(ledger.fingerprint)
     if not sketches:

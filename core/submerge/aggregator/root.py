@@ -32,7 +32,6 @@ from submerge.stats.moments import Moments, spread
 # one: the clock of an earlier root may have run years ahead, and its store may be lost. A report
 # that is forged must not push the version towards the last number that there is.
 
-
 AHEAD_MS = 100 * 365 * 86_400_000
 """How far ahead of our clock one node is believed: further than any wrong clock that is known of.
 A counter of seconds in 32 bits ends in 2106."""
@@ -133,10 +132,6 @@ def new_model(
 
 
 # What a root settles once: center, scale and gamma, which a schema may leave open, and the rank.
-#
-# The rank is configured, or chosen by held-out likelihood (`pca.choice`), each child's summary
-# against the model of all others; until there are enough rows, the configured rank holds.
-
 
 ENOUGH = 20_000
 """Readings that children have learnt before the rank is chosen. Of the generated room, 5,000 gave

@@ -32,7 +32,6 @@ class Lineage:
     admitted: bytes = b""  # the fence that the parent accepted last
 
     def with_fence(self, fence: bytes) -> Lineage:
-        """Return the lineage under another fence."""
         past = (*self.past, Left(self.fence, self.seq)) if self.fence else self.past
         if len(past) > FENCES:
             # The fence that the parent holds stays, however many starts ago it was.

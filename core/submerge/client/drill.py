@@ -1,8 +1,4 @@
-"""A drill at a client: which faults its own detector would find, tried on its newest rows.
-
-It runs in slices, one kind of fault at one channel each, with `PAUSE_S` between them; readings that
-come in meanwhile go first. It changes nothing.
-"""
+"""A drill at a client: which faults its own detector would find (docs/decisions/0039)."""
 
 from __future__ import annotations
 

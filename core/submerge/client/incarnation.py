@@ -67,7 +67,6 @@ class RowAccount:
         return replace(self, waiting=0, lost=self.lost + self.waiting)
 
     def __add__(self, other: Self) -> RowAccount:
-        """Return the sum, fate by fate."""
         names = (each.name for each in fields(self))
         return RowAccount(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
@@ -227,7 +226,6 @@ class ClientIncarnation:
         self.counts = self.counts + Counts(learnt=len(rows))
 
     def declare(self, lost: int) -> None:
-        """Declare readings as lost."""
         self.counts = self.counts + Counts(lost=lost)
 
     def summary(self, now: Now) -> Summary | None:
@@ -283,7 +281,6 @@ class ClientIncarnation:
         return None if measuring is None else measuring.kept(self._age_factor(now))
 
     def confirm(self, report: Report) -> None:
-        """Note that the parent holds a report."""
         self.delivered, self.shown = report.counts.generated, report.summary
         self.held = report.counts.learnt
 

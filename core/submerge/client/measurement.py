@@ -1,9 +1,4 @@
-"""What a client measures while the fleet's scaling or gamma is open (docs/decisions/0037).
-
-It keeps, in the units of the open schema, all scatter of a narrow group about the running mean, in
-float64; of any other the readings, within one learner's memory: if too many, every second, then
-every fourth, over all of the time.
-"""
+"""What a client measures while the fleet's scaling or gamma is open (docs/decisions/0037)."""
 
 from __future__ import annotations
 
@@ -70,7 +65,6 @@ class MeasuringMemory:
         self._n, self._seen = end, self._seen + len(rows)
 
     def fade(self, factor: float) -> None:
-        """Multiply the weight of all readings by `factor`."""
         if self._weight * factor > FAINT:
             self._engine.fade(factor)
             self._weight *= factor

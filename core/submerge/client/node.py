@@ -201,7 +201,6 @@ class ClientNode:
 
     @property
     def model(self) -> Model | None:
-        """The newest model, for scoring."""
         return self.fleet.model
 
     @property

@@ -64,7 +64,6 @@ class PendingFinals:
 
     @property
     def waiting(self) -> int:
-        """Number of finals that wait for an answer."""
         return sum(final.retry.at < np.inf for final in self._waiting)
 
     @property

@@ -1,9 +1,8 @@
 """Drill: the smallest fault of each channel that would raise an alarm (docs/decisions/0039).
 
-A kind of score is convex in the size (`response`), so an alarm of a size is raised by every
-larger one, wherever no row was over a limit before the fault: hence bisection. R2 is the share of a
-channel's variance that the others explain under the model; *blind* is below `BLIND` (Dunia and Qin,
-AIChE Journal 44, 1998). A stuck channel counts as found if its scores raise an alarm.
+R2 is the share of a channel's variance that the others explain under the model; *blind* is below
+`BLIND` (Dunia and Qin, AIChE Journal 44, 1998). A stuck channel counts as found if its scores raise
+an alarm.
 """
 
 from __future__ import annotations
@@ -289,7 +288,6 @@ def deviations(subspace: Subspace, channels: int) -> Array:
 
 
 # R2 is rounded down, so that what is blind stays blind.
-
 
 FORM = np.dtype([("sizes", "<f4", 3), ("shares", "u1", 3), ("later", "u1")])
 

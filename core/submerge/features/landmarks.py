@@ -176,7 +176,6 @@ def _whitening(map_: Landmarks) -> Array:
 
 # It has the number of landmarks, so that sizes are known, and it lifts nothing.
 
-
 OPEN_KIND = "nystrom-open"
 
 

@@ -15,7 +15,6 @@ from submerge.history.recording import Recorded
 from submerge.protocol.history import Chunk
 
 ROWS = 65536
-"""Rows of a chunk."""
 
 FORM = b"submerge chunk 1\n"
 

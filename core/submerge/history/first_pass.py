@@ -165,7 +165,6 @@ class FirstPass:
         self._learner.learn(block._replace(cell=cell))
 
     def _keep(self, cell: Cell, summary: CellSummary) -> None:
-        """Put the summary of a cell beside the others."""
         before = self.cells.get(cell)
         self.cells[cell] = summary if before is None else before.with_next(summary)
 

@@ -243,7 +243,6 @@ def pooled_scatter(cells: Mapping[Cell, CellSummary], center: Center) -> WholeSc
 
 
 def _by_machine(cells: Mapping[Cell, CellSummary]) -> dict[int, dict[Cell, CellSummary]]:
-    """Return the cells of each machine, both in their order."""
     found: dict[int, dict[Cell, CellSummary]] = {}
     for cell in sorted(cells):
         found.setdefault(cell.machine, {})[cell] = cells[cell]

@@ -88,7 +88,6 @@ def _three_digits(value: float) -> float:
 # A cell is a whole number of units from 1970, and a unit is 2^k seconds; so where a history is
 # cut into files makes no difference to its cells.
 
-
 FEWEST, MOST, ROOM = 64, 128, 64_000_000
 """Cells that are held: as many as have room in so many bytes, within these bounds."""
 
@@ -246,7 +245,6 @@ class Layout:
         self.seen = TimeSpan(min(known.first, span.first), max(known.last, span.last))
 
     def _mark(self, recorded: Recorded) -> None:
-        """Note the cells of rows."""
         times, key = recorded.times, (recorded.machine, "")
         if times is None:
             first = recorded.first - 1
@@ -300,7 +298,6 @@ class Layout:
 
 # Both passes take their rows so; the same rows give the same bytes, in one file or in seven
 # hundred.
-
 
 AT_ONCE = 2048
 """Rows of a block."""

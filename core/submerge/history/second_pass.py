@@ -39,7 +39,6 @@ from submerge.stats.statistic import KINDS, By
 # client would have reported. A monitor remembers, so the rows of a machine are judged one after
 # another; machines have nothing to do with each other, and may be judged apart.
 
-
 MOST_ROWS = 4096
 """Rows that are held."""
 

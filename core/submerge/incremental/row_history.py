@@ -190,7 +190,6 @@ def _learnable(rows: Array) -> Array:
 # So it is made when the rows are `GROWTH` times as many as those of the last one, and never
 # because it is read: which model scores a row follows from the rows before it alone.
 
-
 QUICK = FitSettings(rank=1)
 """Distances do not depend on the rank that is shown, and to choose one takes the most time."""
 

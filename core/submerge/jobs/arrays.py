@@ -43,7 +43,6 @@ ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 
 def pack(header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """Return a header (values of JSON) and arrays as bytes."""
     names = sorted(arrays)
     listed = [[name, WORDS[arrays[name].dtype], list(arrays[name].shape)] for name in names]
     text = json.dumps(
@@ -119,7 +118,6 @@ def expect(
 
 
 def added(ups: Sequence[Arrays]) -> Arrays:
-    """Return the sums of arrays of the same names, in order."""
     total = dict(ups[0])
     for up in ups[1:]:
         total = {name: array + up[name] for name, array in total.items()}

@@ -67,7 +67,6 @@ class ShareCollection:
         self._asks = {child: self._outgoing(child, times) for child in sorted(self.children)}
 
     def _outgoing(self, child: str, times: JobTimes) -> OutgoingParcel:
-        """Return what a child is asked, on its way."""
         ask, job = self.ask, self.ask.job
         within_s = SHARE_OF_TIME * ask.within_s
         body = replace(ask, within_s=within_s, place=self._expected(child)).pack()

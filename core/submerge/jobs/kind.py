@@ -142,7 +142,6 @@ KEEP = JobSetting(
 """A setting of kinds whose answer has clusters: `membership.ClusterMembership`."""
 
 COMMON = tuple(each.name for each in COMMON_SETTINGS)
-"""Their names."""
 
 
 def check_known(settings: Settings, names: Iterable[str]) -> None:

@@ -29,7 +29,6 @@ class RowSample:
         self._priorities = np.full(most, LARGEST, dtype=np.uint64)
 
     def __len__(self) -> int:
-        """Return how many rows it holds."""
         return min(self.seen, len(self._rows))
 
     @property

@@ -68,8 +68,6 @@ def run_here(
 
 
 class _Here:
-    """The participants of a job in one process."""
-
     def __init__(
         self, kind: JobKind, points: dict[str, JobPoints], left_after: Mapping[str, int]
     ) -> None:

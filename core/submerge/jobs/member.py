@@ -75,7 +75,6 @@ class JobMember:
         return tuple(self._parts)
 
     def step(self, event: JobEvent, now: Now) -> list[JobEffect]:
-        """Return the effects of an event, in order."""
         effects: list[JobEffect] = []
         match event:
             case Start(kept):
@@ -176,8 +175,6 @@ class JobMember:
 
 
 class _Part:
-    """One job of a member."""
-
     def __init__(self, link: JobLink) -> None:
         self.link = link
         self.kind: JobKind | None = None

@@ -45,8 +45,7 @@ class Parcel(NamedTuple):
 
 def parcel_name(job: str, turn: int, body: bytes) -> bytes:
     """Return the name of a payload: another job, turn or content has another."""
-    head = f"{job} {turn} ".encode()
-    return hashlib.blake2b(head + body, digest_size=PARCEL).digest()
+    return hashlib.blake2b(f"{job} {turn} ".encode() + body, digest_size=PARCEL).digest()
 
 
 def bits(numbers: set[int], total: int) -> bytes:

@@ -108,7 +108,6 @@ def split(rows: Array, settings: Settings, node: str) -> JobPoints:
 #    budget for 24 hours of the right time.
 # 4. A record that cannot be read counts as a budget that is spent now.
 
-
 DAY_S = 86400.0
 MOST_PER_DAY = 1_000_000
 TOGETHER_MS = 600_000
@@ -121,7 +120,6 @@ NO_ONE_SHARES = (
 """Why a job of points fails for which no client supplies any."""
 
 RECORD: Key = ("shared_points",)
-"""The key of its record."""
 
 
 class _Shared(NamedTuple):

@@ -53,7 +53,6 @@ class JobRelay:
         return tuple(self._relayed)
 
     def step(self, event: JobEvent, now: Now) -> list[JobEffect]:
-        """Return the effects of an event, in order."""
         effects: list[JobEffect] = []
         match event:
             case Start():
@@ -156,8 +155,6 @@ class JobRelay:
 
 
 class _Relayed:
-    """One job on its way through."""
-
     def __init__(self, link: JobLink) -> None:
         self.link = link
         self.kind: JobKind | None = None

@@ -150,7 +150,6 @@ class JobRoot:
     def _close(
         self, running: RunningJob, share: JobShare, now: Now, effects: list[JobEffect]
     ) -> None:
-        """Close a turn, and begin the next, or end."""
         job = running.job
         lost, opens = "", running.attempt == 0
         if opens:

@@ -166,7 +166,6 @@ def chunks(X: Any) -> Iterator[Any]:
 # 2017), residual in a pass after the first half is chosen (Deshpande, Rademacher, Vempala & Wang,
 # SODA 2006).
 
-
 HOW = ("uniform", "leverage", "residual")
 
 Rows = npt.NDArray[np.intp]

@@ -70,7 +70,6 @@ class Deviation(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """The value less what was expected."""
         return self.value - self.expected
 
 
@@ -101,7 +100,6 @@ class Alarm:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has not ended."""
         return not self.ended
 
     @property
@@ -262,7 +260,6 @@ class AlarmStatus:
 
 
 # Children compete for places, and so do the nodes below one child.
-
 
 MOST_OF_NODE = 1 + REMEMBERED
 """Alarms that one node lists: one by its scores and silent channels are open, others ended."""

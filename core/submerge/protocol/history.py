@@ -62,7 +62,6 @@ class History:
 
     @cached_property
     def keys(self) -> frozenset[bytes]:
-        """The keys of its chunks."""
         return frozenset(chunk.key for chunk in self.chunks)
 
     @cached_property

@@ -44,7 +44,6 @@ class Permission(NamedTuple):
 
     @property
     def uris(self) -> tuple[str, ...]:
-        """The URIs that say so."""
         return (f"{ROLE_URI}{self.role}", *(f"{GROUP_URI}{group}" for group in self.groups))
 
     def objection(self, message: Join | Report) -> str | None:

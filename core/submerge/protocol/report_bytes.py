@@ -38,7 +38,6 @@ def payload(report: Report, summaries: Summaries) -> bytes:
 
 
 def scores_bytes(report: Report) -> bytes:
-    """Return the scores and the alarm status of a report as bytes."""
     scores, parts = report.scores, list[bytes]()
     if scores is not None:
         sketches = (scores.spe, scores.t2, scores.linear, scores.distance)
@@ -61,7 +60,6 @@ def _earlier_bytes(report: Report, summaries: Summaries) -> bytes:
 
 
 def size(report: Report, summaries: Summaries) -> int:
-    """Return the size of a report on its way, in bytes."""
     pieces = [piece for _, summary in learnt_in(report) for piece in summary.pieces]
     # 16 bytes for pinned, the fence, one for final, and what the payload leaves out.
     energies = [each for piece in pieces if (each := piece.channel_energies) is not None]

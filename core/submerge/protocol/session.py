@@ -14,7 +14,6 @@ from submerge.protocol.summaries import Summaries, Summary
 
 
 def is_whole(report: Report | None) -> bool:
-    """Return whether a report holds a whole scatter."""
     return report is not None and any(
         isinstance(summary, WholeScatter) for _, summary in learnt_in(report)
     )
@@ -191,7 +190,6 @@ class ParentSession:
         return True
 
     def mark_sent(self, steady: float, rng: RandomSource) -> None:
-        """Note that the pending report was sent."""
         self.wait.tried(steady, rng)
         self._asked_again = False
 

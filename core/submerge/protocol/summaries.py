@@ -31,7 +31,6 @@ from submerge.schema import Schema
 
 # Both kinds of summary list their `parts`, so that merging and scoring need not know the kind.
 
-
 Piece = Subspace | WholeScatter
 """What holds the rows of one space."""
 
@@ -49,7 +48,6 @@ class Method(NamedTuple):
 
     @classmethod
     def of(cls, engine: SAPCA) -> Method:
-        """Return the method of an engine."""
         if not engine.rule.adaptive:
             return cls(engine.algorithm)
         return cls(f"{engine.algorithm}, {engine.rule}", engine.target)
@@ -407,7 +405,6 @@ class Subspaces:
         )
 
     def faded(self, summary: Summary, factor: float) -> Summary:
-        """As `Subspace.faded`."""
         if factor == 1:
             return summary
         return summary_of(*(part.faded(factor) for part in summary.pieces))
@@ -429,7 +426,6 @@ class Subspaces:
         return b"".join(map(_packed, summary.pieces))
 
     def factors(self, summary: Summary) -> tuple[Factors, ...]:
-        """As `factor.factors_of`."""
         pairs = zip(summary.pieces, self.directions(summary).parts, strict=True)
         found = [factors_of(piece, directions) for piece, directions in pairs]
         known = tuple(each for each in found if each is not None)
@@ -442,7 +438,6 @@ class Subspaces:
         return RowScorer(summary.parts, self.shown(summary).parts, channels, factors)
 
     def filled(self, rows: Array, summary: Summary) -> Array:
-        """As `missing.fill`, by the leading directions of the readings."""
         return fill(rows, self.shown(summary).parts[-1])[0]
 
     def shown(self, summary: Summary) -> Summary:

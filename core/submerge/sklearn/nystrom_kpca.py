@@ -263,7 +263,6 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def _n_features_out(self) -> int:
-        """Number of names in `get_feature_names_out`."""
         return self.n_components_
 
     @property
@@ -301,7 +300,6 @@ class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return open_.settled_at(settled_for(kernel, open_.points, what="landmarks").gamma), rank
 
     def _choose(self, rows: Any, m: int, kernel: Kernel, rank: int) -> Any:
-        """Return the rows to take as landmarks."""
         rng = np.random.default_rng(fit_parts.seed_of(self.random_state))
         if self.landmarks != "uniform":
             # Leverage and residual need a scale, and there are no landmarks yet to set it.

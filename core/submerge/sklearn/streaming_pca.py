@@ -460,7 +460,6 @@ class StreamingPCA(
 
     @property
     def _n_features_out(self) -> int:
-        """Number of names in `get_feature_names_out`."""
         return self.n_components_
 
     @property

@@ -142,8 +142,7 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def score_samples(self, X: npt.ArrayLike) -> Array:
         """Return the negative squared distances of rows (n_samples,): high is normal."""
         check_is_fitted(self)
-        rows = self._checked(X)
-        return -self._model.distances(rows)
+        return -self._model.distances(self._checked(X))
 
     def decision_function(self, X: npt.ArrayLike) -> Array:
         """Return `score_samples` less `offset_`, (n_samples,): negative for outliers."""
@@ -164,8 +163,7 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         (n_samples, n_features), each row with the sum 1; all 0 for a row that is as predicted.
         """
         check_is_fitted(self)
-        rows = self._checked(X)
-        return self._model.shares(rows)
+        return self._model.shares(self._checked(X))
 
     def expected(self, X: npt.ArrayLike) -> Array:
         """Return each value as the other columns predict it, in its unit.
@@ -175,8 +173,7 @@ class SubspaceDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         (n_samples, n_features). For a gap, the most likely value.
         """
         check_is_fitted(self)
-        rows = self._checked(X)
-        return self._model.predicted(rows)
+        return self._model.predicted(self._checked(X))
 
     @property
     def threshold_(self) -> float:

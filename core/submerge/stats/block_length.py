@@ -1,9 +1,7 @@
 """Block length: how long the blocks of a group are (docs/decisions/0035).
 
-Method of batch means (Law and Kelton 2000, section 9.5.3): means of successive spans of 2^j rows
-are correlated as long as the scores within them are. The first span whose successive means are
-correlated by less than `ALIKE` is long enough. Several alarms in a block are more than were
-promised, so `MOST_S` bounds it. A node that reports a wrong length does not move limits.
+Method of batch means (Law and Kelton 2000, section 9.5.3): the first span whose successive means
+are correlated by less than `ALIKE` is long enough.
 """
 
 from __future__ import annotations

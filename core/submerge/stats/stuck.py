@@ -374,7 +374,6 @@ class StuckDetector:
 
 
 def _first_known(rows: Array, otherwise: Array) -> Array:
-    """Return each channel's first reading that is no gap."""
     first = rows[np.argmax(~np.isnan(rows), axis=0), np.arange(rows.shape[1])]
     return np.where(np.isnan(first), otherwise, first)
 

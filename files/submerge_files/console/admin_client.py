@@ -137,14 +137,12 @@ def admin_client_of(
         return AdminClient(network)
     from submerge_aggregator.questions.views import socket_of
 
-    if config is None:
-        return AdminClient(UnixSocket(socket_of(str(store))))
-    root_config = plugin("submerge.roots", "up")
-    if root_config is None:
+    if config is not None:
         from submerge_aggregator.config import load
 
-        return AdminClient(UnixSocket(socket_of(load(config, os.environ).store)))
-    return AdminClient(UnixSocket(socket_of(root_config(config).store)))
+        root_config = plugin("submerge.roots", "up")
+        store = (load(config, os.environ) if root_config is None else root_config(config)).store
+    return AdminClient(UnixSocket(socket_of(str(store))))
 
 
 def confirm(warning: str, question: str) -> None:
@@ -175,6 +173,13 @@ def value_in(answer: bytes, form: type[Answer]) -> Answer:
 def say_back(answer: bytes, done: str = "", *, as_json: bool = True) -> None:
     """Print what was done: words for a person, the aggregator's answer for a program."""
     click.echo(json.dumps(json.loads(answer)) if as_json else done)
+
+
+def say_value(value: object) -> None:
+    """Print a value as JSON."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(value).decode())
 
 
 def console_of(*, wide: bool) -> Console:

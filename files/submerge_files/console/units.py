@@ -51,8 +51,7 @@ def _cell(value: Any) -> Any:
 
 def name_text(name: str) -> str:
     """Return a foreign name: printable, and cut if it is very long."""
-    cut = name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
-    return printable(cut)
+    return printable(name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…")
 
 
 def names_text(names: Sequence[str], most: int) -> str:

@@ -90,10 +90,8 @@ class Https(NamedTuple):
         if not secure:
             return http.client.HTTPConnection(host, port, timeout=PATIENCE_S), headers
         context = self._context()
-        return (
-            http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=context),
-            headers,
-        )
+        safe = http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=context)
+        return safe, headers
 
     def failure(self, error: Exception) -> SubmergeError:
         """Return what a connection's error means, and what to do."""
@@ -232,8 +230,6 @@ def _check_time(tls: Tls) -> None:
 
 
 class _OverUnix(http.client.HTTPConnection):
-    """HTTP over the socket of a file."""
-
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=PATIENCE_S)
         self._path = path

@@ -319,7 +319,6 @@ def judged_rows(
 
 
 def _detector(request: DetectRequest, machine: str) -> HistoryDetector:
-    """Return the detector of a machine, with what its history says of it."""
     learnt = request.learnt
     states = dict(learnt.monitors)
     state = states.get(machine)

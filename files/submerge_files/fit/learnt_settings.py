@@ -59,7 +59,6 @@ def _history(path: Path) -> Learnt:
 
 
 def _settings(source: str, learnt: Learnt, schema: Schema, rank: int) -> LearntSettings:
-    """Return the settings of a model."""
     machines = tuple(name for name, _ in learnt.monitors if name != ONLY_MACHINE and is_name(name))
     return LearntSettings(
         source,

@@ -144,7 +144,6 @@ def _numbers(fitted: Fitted, span: HistorySpan) -> tuple[str, int, int] | None:
 
 
 def _place(fitted: Fitted, span: HistorySpan) -> str:
-    """Return where the rows of a span are, for people."""
     if fitted.first.period_s:
         machines = fitted.first.machines
         whose = f"{printable(machines[span.machine])}, " if len(machines) > 1 else ""

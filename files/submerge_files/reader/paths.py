@@ -113,11 +113,8 @@ def _inside(path: Path) -> str:
 
 def _folders(path: Path) -> list[Path]:
     """Return the folders in a folder that have tables, or further folders."""
-    return [each for each in sorted(path.iterdir()) if each.is_dir() and _has_tables(each)]
-
-
-def _has_tables(path: Path) -> bool:
-    return any(_is_table(each) or each.is_dir() for each in _listed(path))
+    folders = (each for each in sorted(path.iterdir()) if each.is_dir())
+    return [f for f in folders if any(_is_table(each) or each.is_dir() for each in _listed(f))]
 
 
 def _listed(path: Path) -> Iterator[Path]:

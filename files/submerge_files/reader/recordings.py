@@ -41,16 +41,8 @@ from submerge_files.workers import HERE, Workers
 # block that was freed so far. Blocks of rows come and go: each of them would be made of fresh
 # pages, which takes as long as unpacking it.
 
-
 BYTES = 1 << 23
 """The block that is freed: some blocks of rows (`tables.block_rows`) of a hundred columns."""
-
-
-def keep_freed_memory() -> None:
-    """Free a block: from now on, memory of that size waits for the next."""
-    # Its pages are never touched, and so never made.
-    np.empty(BYTES, dtype=np.uint8)
-
 
 CURES = ("--na '{}' makes gaps of it", "leave these rows out (--when of fit, detect and score)")
 """What notes on values name."""
@@ -134,7 +126,8 @@ class Recordings:
 
     def rows(self) -> Iterator[Recorded]:
         """Read all rows from the start, in blocks; the next is read while one is in use."""
-        keep_freed_memory()
+        # Its pages are never touched, and so never made.
+        np.empty(BYTES, dtype=np.uint8)
         return ahead(self._rows())
 
     def looks(self, when: Condition | None = None) -> Iterator[Recorded]:
@@ -182,7 +175,6 @@ class Recordings:
         self._found = tuple(said)
 
     def _by_machine(self) -> Iterator[tuple[str, list[MachinePart]]]:
-        """Yield the parts of each machine, in their order."""
         parts: dict[str, list[MachinePart]] = {}
         for part in self.parts:
             parts.setdefault(part.machine, []).append(part)

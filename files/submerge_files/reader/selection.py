@@ -97,11 +97,8 @@ def _are_labels(column: ColumnHead) -> bool:
     """Return whether a column is called like labels, and has few whole numbers: also 0 alone."""
     values = {*values_of(column).tolist()}
     called = LABELS.search(column.name.casefold().replace("_", " "))
-    return (
-        called is not None
-        and len(values) <= MOST_LABELS
-        and all(value % 1 == 0 for value in values)
-    )
+    few = len(values) <= MOST_LABELS and all(value % 1 == 0 for value in values)
+    return called is not None and few
 
 
 def _are_times(column: ColumnHead) -> bool:

@@ -95,11 +95,9 @@ class ScoreRequest:
             return output.ParquetScores(headings)
         if target is not None and not self.as_json and target.suffix in (".json", ".jsonl"):
             raise UsageError(f"{target} would hold CSV: give --json, or name it .csv")
-        return (
-            output.JsonScoreLines(normal.schema, headings)
-            if self.as_json
-            else output.CsvScoreLines(headings)
-        )
+        if self.as_json:
+            return output.JsonScoreLines(normal.schema, headings)
+        return output.CsvScoreLines(headings)
 
     def check(self, summary: ScoreSummary) -> None:
         """Refuse files of which no row has a score."""

@@ -135,9 +135,8 @@ class ScoreSummary:
             entry = AnomalousRow(float(ranks[i]), -(self.scored + i), part.path, int(rows[i]))
             if len(self._most_anomalous) < MOST_ANOMALOUS or entry > self._most_anomalous[-1]:
                 entry.text = self._text(judged, i)
-                self._most_anomalous = sorted([*self._most_anomalous, entry], reverse=True)[
-                    :MOST_ANOMALOUS
-                ]
+                every = sorted((*self._most_anomalous, entry), reverse=True)
+                self._most_anomalous = every[:MOST_ANOMALOUS]
 
     def _of(self, path: Path) -> str:
         return f" of {printable(str(path))}" if len(self._files) > 1 else ""

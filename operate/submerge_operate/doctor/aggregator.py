@@ -304,7 +304,6 @@ def _names(node: str, tls: Tls | None) -> Iterator[Finding]:
 
 
 def _ends(tokens: tuple[Token, ...], now: float) -> Iterator[Finding]:
-    """Name the tokens that are over, or will be soon."""
     for token in tokens:
         if token.until is None:
             continue

@@ -69,7 +69,6 @@ def _by_files(links: list[ShownCertificate]) -> list[ShownCertificate]:
 
 
 def ending(what: str, begins: float, until: float, now: float, *, hint: str) -> Finding:
-    """Return whether a certificate is valid, and for how long."""
     if now < begins:
         message = f"{what} is valid only from {moment(begins)}, but here it is {moment(now)}"
         return fails("certificate", message, "set the clock: timedatectl status")

@@ -97,7 +97,6 @@ def messages(config: ClientConfig) -> Finding:
 def sensor(
     config: ClientConfig, *, is_terminal: Callable[[], bool] = lambda: sys.stdin.isatty()
 ) -> Iterator[Finding]:
-    """Check that the sensor delivers rows with all channels."""
     if config.sensor.reads_input and is_terminal():
         yield warning("sensor", "not tried: it reads standard input, which is this terminal", PIPE)
         return

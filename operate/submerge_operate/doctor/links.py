@@ -295,7 +295,6 @@ def ending_soon(link: Link, way: Connected, now: float) -> Iterator[Finding]:
 
 
 def is_broker(link: Link) -> bool:
-    """Return whether the other end is a broker, not a parent."""
     return link.scheme in ("mqtt", "mqtts")
 
 

@@ -59,10 +59,14 @@ def past(at: AggregatorOptions, number: int, wide: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found))
         return
-    views = _views(found)
-    if not views:
+    if not found:
         click.echo("no alarm is over")
         return
+    import msgspec
+
+    from submerge_aggregator.questions.views import AlarmView
+
+    views = msgspec.convert(found, type=list[AlarmView])
     console = console_of(wide=wide)
     narrow = console.width < NARROW
     console.print(alarms_table.table_of(views, now=time.time(), wide=wide, narrow=narrow))
@@ -82,14 +86,6 @@ def _newest(admin: AdminClient, group: str, number: int) -> list[dict[str, Any]]
 def _time_of(alarm: dict[str, Any]) -> float:
     """Return what the history sorts by: when an alarm ended, or began, if it is open."""
     return float(alarm["ended"] or alarm["began"])
-
-
-def _views(found: list[dict[str, Any]]) -> list[AlarmView]:
-    import msgspec
-
-    from submerge_aggregator.questions.views import AlarmView
-
-    return msgspec.convert(found, type=list[AlarmView])
 
 
 EVERY_S = 1.5
@@ -227,13 +223,16 @@ def list_alarms(
         click.echo(json.dumps({"groups": groups, "nodes": nodes}))
     elif as_json:
         say_back(admin.get("alarms", **query, **({"open": "1"} if open_only else {})))
+    elif of_nodes:
+        from submerge_aggregator.questions.views import NodeView
+
+        click.echo("".join(f"{line}\n" for line in _group_lines(admin, query)), nl=False)
+        nodes = admin.read(list[NodeView], "nodes", **query)
+        shown = alarms_table.table_of_nodes(nodes) if nodes else "no node has reported yet"
+        console_of(wide=wide).print(shown)
     else:
-        if of_nodes:
-            click.echo("".join(f"{line}\n" for line in _group_lines(admin, query)), nl=False)
-            _show_nodes(admin, query, wide=wide)
-        else:
-            listed = _listing(admin, query, open_only=open_only, of_all=of_all, wide=wide)
-            _show(listed, wide=wide)
+        listed = _listing(admin, query, open_only=open_only, of_all=of_all, wide=wide)
+        _show(listed, wide=wide)
 
 
 command.add_command(past)
@@ -279,15 +278,6 @@ def _group_lines(admin: AdminClient, query: dict[str, str]) -> list[str]:
 
     groups = admin.read(list[GroupWatch], "alarm-status", **query)
     return [line for each in groups for line in alarms_table.lines_of(each)]
-
-
-def _show_nodes(admin: AdminClient, query: dict[str, str], *, wide: bool) -> None:
-    from submerge_aggregator.questions.views import NodeView
-
-    nodes = admin.read(list[NodeView], "nodes", **query)
-    console_of(wide=wide).print(
-        alarms_table.table_of_nodes(nodes) if nodes else "no node has reported yet"
-    )
 
 
 class Listing(NamedTuple):
@@ -338,7 +328,7 @@ def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None
 
             from submerge_client.alarms.event import stamp
 
-            at = stamp(view.began if event == "start" else view.ended or view.began)
+            at = stamp(_when(event, view))
             whole: dict[str, Any] = {"event": event, "at": at} | msgspec.to_builtins(view)
             click.echo(json.dumps(whole))
         else:

@@ -187,7 +187,6 @@ def shares_text(shares: dict[str, float]) -> str:
 
 
 def values_text(view: AlarmView) -> str:
-    """Return the values of the channels to blame, and what was expected."""
     each = view.deviations.items()
     return ", ".join(
         f"{name_text(name)} {off['value']:.6g}, expected {off['expected']:.6g}"
@@ -219,7 +218,6 @@ def marks(view: AlarmView) -> list[str]:
 
 
 def _in_two_lines(view: AlarmView) -> str:
-    """Return an alarm's id, on two lines if it is long."""
     if len(view.id) <= ORDINARY:
         return view.id
     return f"{view.node}-\n{view.id[len(view.node) + 1 :]}"

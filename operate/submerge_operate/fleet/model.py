@@ -36,7 +36,6 @@ LITTLE = 0.1
 
 
 def pushed_text(file: str, done: PushedView) -> str:
-    """Return what is at work after a push, in one line."""
     history = done.history
     cap = "" if history.most_rows is None else f", counted as at most {history.most_rows:,.0f}"
     text = f"{printable(file)}: history {history.name} of group {history.group}, "
@@ -95,7 +94,6 @@ def _span(view: HistoryView) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return a single name, or how many there are."""
     return name_text(names[0]) if len(names) == 1 else f"{len(names)}" if names else "-"
 
 
@@ -150,11 +148,8 @@ def histories(at: AggregatorOptions, as_json: bool) -> None:
     groups = admin.groups() if at.group is None else [at.group]
     found = [each for group in groups for each in _histories(admin, group)]
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(found).decode())
+        admin_client.say_value(found)
         return
-
     none = "no history has been pushed: the model is of what nodes report"
     admin_client.console_of(wide=False).print(table_of(found) if found else none)
 

@@ -229,14 +229,11 @@ def _noise(found: Figures) -> str:
 
 
 def _kernel(found: KernelText, shown: int | None) -> list[tuple[str, str]]:
-    """Return what the features are, and how much of them is held."""
     spec = found.spec
     score = "" if shown is None else f", of which nodes score with {min(shown, found.rank)}"
+    features = f"{found.dim} features, {spec['kind']}"
     return [
-        (
-            "kernel",
-            f"{spec['kernel']}, gamma {spec['gamma']:.6g}; {found.dim} features, {spec['kind']}",
-        ),
+        ("kernel", f"{spec['kernel']}, gamma {spec['gamma']:.6g}; {features}"),
         ("", f"{found.rank} directions of them{score}: {found.share:.2%} of all their variation"),
     ]
 
@@ -307,14 +304,11 @@ def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> Mo
     return ModelComparison(
         rank,
         separated,
-        tuple(float(angle) for angle in _angles(first, second, rank)),
+        tuple(_angles(first, second, rank).tolist()),
         float(separation[0]) if len(separation) else None,
-        tuple(float(x) for x in _over(second.mean - first.mean, deviations(first))),
+        tuple(_over(second.mean - first.mean, deviations(first)).tolist()),
         float(_over(second.energy / second.weight, first.energy / first.weight)),
-        tuple(
-            float(x)
-            for x in _over(second.explained_variance[:rank], first.explained_variance[:rank])
-        ),
+        tuple(_over(second.explained_variance[:rank], first.explained_variance[:rank]).tolist()),
     )
 
 

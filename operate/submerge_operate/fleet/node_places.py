@@ -85,7 +85,6 @@ def _ask(admin: AdminClient, group: str, path: tuple[str, ...], tree: NodesBelow
 def page_of(
     admin: AdminClient, group: str, under: str, *, after: str = "", node: str = ""
 ) -> NodesPage:
-    """Ask for a page of nodes, or for one node of an aggregator."""
     from submerge_aggregator.questions.views import NodesPage
 
     asked = {"path": under, "after": after, "node": node}

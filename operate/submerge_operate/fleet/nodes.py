@@ -53,7 +53,6 @@ ITS_GROUP = aggregator_options("Its group; needed if it is in several.")
 
 
 def setting_lines(said: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of what a node says of its settings."""
     yield f"# {said['node']}, {said['kind']}, {said['software']}"
     if said["cut"]:
         yield "# long lists and texts are cut"
@@ -144,7 +143,6 @@ class AskedNode:
         self._query = {"path": f"{found.under}/{node}" if found.under else node}
 
     def ask(self, topic: str) -> bytes:
-        """Return what it says to a topic, as JSON."""
         return self._admin.get(topic, self._group, **self._query)
 
 

@@ -39,7 +39,6 @@ In the column state:
 def table_of(
     views: Sequence[NodeView], *, now: float, wide: bool = False, under: Sequence[str] = ()
 ) -> Table:
-    """Return nodes as a table, at a wall time."""
     newest: dict[str, int] = {}
     for view in views:
         for row in view.rows:
@@ -95,7 +94,6 @@ def _left(seconds: float, row: RowView) -> str:
 
 
 def state_words(view: NodeView) -> list[str]:
-    """Return the alarm status of a node, and what is unusual about it."""
     states = [*status_words(view), *(["banned"] if view.banned else [])]
     if view.quarantined:
         since = "" if view.since_s is None else f" since {moment(view.since_s)}"

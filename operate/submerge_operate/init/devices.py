@@ -212,7 +212,6 @@ class Hearing:
 
     @property
     def words(self) -> dict[str, set[str]]:
-        """Booleans and texts, by name."""
         return self._by_name(self._words)
 
     @property
@@ -256,8 +255,6 @@ class Hearing:
         found = [text for text in heard if text in used]
         away = [f"{base}/+/availability" for base in self._bridges if f"{base}/+" in used]
         return self._with_presence(found + list(dict.fromkeys(away)), names)
-
-    # -- private -----------------------------------------------------------------
 
     def _with_presence(self, patterns: list[str], names: Iterable[str]) -> list[str]:
         """Return patterns, and those by which descriptions say that a device is away."""

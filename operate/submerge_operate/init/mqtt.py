@@ -234,7 +234,6 @@ class BrokerOptions:
 
 
 def propose_mqtt(options: BrokerOptions) -> Proposal:
-    """Listen to a broker, and return what its devices say."""
     for topic in options.topics:
         wrong = wrong_with(topic)
         if wrong:

@@ -147,7 +147,6 @@ def _cells(channel: FoundChannel) -> tuple[str, str, str, str, str]:
 
 
 def _reasons(left_out: Iterable[OmittedField]) -> Iterator[str]:
-    """Yield a line for each reason, with the names that it has."""
     names = dict[str, list[str]]()
     for each in left_out:
         names.setdefault(each.why, []).append(each.name)
@@ -160,7 +159,6 @@ def _reasons(left_out: Iterable[OmittedField]) -> Iterator[str]:
 # A field is left out by its name where that says that it is no measurement; by its description; and
 # by what was heard of it, if neither name nor description says that it measures something: devices
 # speak seldom, and a temperature may well stay the same for a minute.
-
 
 MOST_CHANNELS = 512
 

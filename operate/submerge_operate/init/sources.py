@@ -82,7 +82,6 @@ def check_source(source: str) -> None:
 
 
 def propose(source: str, options: BrokerOptions) -> Proposal:
-    """Look at a source, and return what a configuration would have."""
     if source == HOST:
         return propose_host()
     if URL.match(source) or ADDRESS.fullmatch(source):
@@ -196,7 +195,6 @@ class _Rows:
         self.rows = self.other = 0
 
     def take(self, line: bytes | None, now: float) -> None:
-        """Take a line; one that is no row is only counted."""
         try:
             values = json.loads(line) if line is not None and line.strip() else {}
         except (ValueError, RecursionError):
@@ -219,7 +217,6 @@ class _Rows:
 
 
 def propose_program(command: Sequence[str], *, listen_s: float | None) -> Proposal:
-    """Run a program for a while, and return what its lines have."""
     check_command(command)
     rows = _Rows()
     with tempfile.TemporaryFile() as errors:

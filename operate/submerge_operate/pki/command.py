@@ -260,9 +260,6 @@ def print_kits(shown: ShownKits, at: datetime, *, with_serial: bool) -> None:
     def state(entry: Entry) -> str:
         return "revoked" if entry.node in shown.revoked else entry.state(at)
 
-    def time_left(entry: Entry) -> str:
-        return "-" if state(entry) == "ended" else left(entry.until, at)
-
     # A long name may take a second line, but is never cut.
     long = any(len(entry.node) > ORDINARY for entry in entries)
     columns: list[Column[Entry]] = [
@@ -271,7 +268,7 @@ def print_kits(shown: ShownKits, at: datetime, *, with_serial: bool) -> None:
         Column("groups", lambda e: " ".join(e.groups) or ("all" if e.role else "-"), folds=True),
         Column("hosts", lambda entry: " ".join(entry.hosts) or "-", folds=True),
         Column("until", lambda entry: f"{entry.until:%Y-%m-%d}"),
-        Column("left", time_left, right=True),
+        Column("left", lambda e: "-" if state(e) == "ended" else left(e.until, at), right=True),
         Column("state", state),
     ]
     console.print(table(entries, columns))

@@ -92,7 +92,6 @@ def read_contents(path: Path) -> KitContents:
 
 
 def _allowed(permission: Permission) -> tuple[str, str]:
-    """Return lines of the head on role and groups."""
     return f"role: {permission.role}", f"groups: {' '.join(permission.groups) or 'all'}"
 
 
@@ -149,11 +148,9 @@ class PkiDirectory:
         return Authority.read(self._read(self._certificate), self._read(self.key), self._passphrase)
 
     def certificate(self) -> bytes:
-        """Return the authority's certificate: PEM."""
         return self._read(self._certificate)
 
     def record(self) -> dict[str, Entry]:
-        """Return the nodes that have a kit, by name."""
         return issued.parse_record(self._read(self._record), str(self._record))
 
     @contextmanager
@@ -187,7 +184,6 @@ class PkiDirectory:
         return path
 
     def discard(self, node: str) -> None:
-        """Delete a node's kit, if it exists."""
         path = self.kit(node)
         with writing_to(str(path)):
             path.unlink(missing_ok=True)
@@ -257,7 +253,6 @@ def _lock(place: int, path: Path) -> None:
 #
 # `serial` is one certificate, and `node` every certificate of that name. Blank lines and lines that
 # begin with # are for people. A person may edit the file: other lines stay as they are.
-
 
 REVOKED_HEAD = (
     "# Revoked certificates (serial HEX) and nodes (node NAME); submerge pki revoke adds lines."

@@ -139,7 +139,6 @@ def make(
 
 
 def line_of(entry: Entry, path: Path, at: datetime) -> str:
-    """Return a kit's description, a line."""
     role = f"role {entry.role}" if entry.role else "no role"
     role += f", groups {' '.join(entry.groups)}" if entry.groups else ""
     role += f", serves as {' '.join(entry.hosts)}" if entry.hosts else ""

@@ -68,7 +68,6 @@ class Entry(NamedTuple):
         return tuple((serial, until) for serial, until in mine if until > now)
 
     def state(self, now: datetime) -> str:
-        """Return `ended`, `soon`, or an empty string."""
         return state_of(self.until, now)
 
     @property
@@ -95,7 +94,6 @@ def timestamp(time: datetime) -> str:
 
 
 def record_text(entries: Mapping[str, Entry]) -> bytes:
-    """Return a record as JSON, sorted by name."""
     kits = {
         node: {
             **entry.facts,

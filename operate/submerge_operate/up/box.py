@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 
 from submerge_aggregator import limits
@@ -67,21 +66,22 @@ async def _run(
     except BaseException:
         server.worker.close()
         raise
-    async with _trimming():
-        serving = asyncio.create_task(server.run())
-        try:
-            asked = asyncio.create_task(server.ask(lambda *_: None))
-            await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                return 1  # with its error, below
-            if endpoints.page is not None:
-                tell(page_line(endpoints.page, time.time(), as_json=as_json))
-            telling = Telling(*(config, agent, server.ask, tell), as_json=as_json, bereft=bereft)
-            return await _read(config, agent, serving, telling, pace)
-        finally:
-            server.stop()
-            await serving
-            await endpoints.stop()
+    trimming = asyncio.create_task(limits.keep_trimmed())
+    serving = asyncio.create_task(server.run())
+    try:
+        asked = asyncio.create_task(server.ask(lambda *_: None))
+        await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            return 1  # with its error, below
+        if endpoints.page is not None:
+            tell(page_line(endpoints.page, time.time(), as_json=as_json))
+        telling = Telling(*(config, agent, server.ask, tell), as_json=as_json, bereft=bereft)
+        return await _read(config, agent, serving, telling, pace)
+    finally:
+        trimming.cancel()
+        server.stop()
+        await serving
+        await endpoints.stop()
 
 
 async def _read(
@@ -128,26 +128,13 @@ async def _read(
 
 
 async def _look(looking: Looking, agent: Agent) -> None:
-    """End the client when the machine is to begin again."""
     while not looking.grows:
         await asyncio.sleep(EVERY_S)
         looking.look(asyncio.get_running_loop().time())
     agent.stop()
 
 
-@asynccontextmanager
-async def _trimming() -> AsyncIterator[None]:
-    """Return free pages to the kernel now and then."""
-    trimming = asyncio.create_task(limits.keep_trimmed())
-    try:
-        yield
-    finally:
-        trimming.cancel()
-
-
 class _ClientThread(threading.Thread):
-    """The thread of the client."""
-
     def __init__(self, agent: Agent, over: Callable[[], object]) -> None:
         super().__init__(name="client", daemon=True)
         self._agent, self._over = agent, over

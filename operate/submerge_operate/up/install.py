@@ -283,11 +283,8 @@ def _run(command: list[str]) -> str | None:
     if done.returncode == 0:
         return None
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return (
-        lines[0].rstrip(".")
-        if lines
-        else f"{' '.join(command)} ended with status {done.returncode}"
-    )
+    ended = f"{' '.join(command)} ended with status {done.returncode}"
+    return lines[0].rstrip(".") if lines else ended
 
 
 def _owner_of(folder: Path) -> str:

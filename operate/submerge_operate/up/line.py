@@ -33,7 +33,6 @@ from submerge_operate.up.config import BoxConfig
 # What is read of it here are values that it replaces whole, so no lock is needed: a number may be
 # a moment older than the one beside it.
 
-
 Held = Callable[[AggregatorNode, Now], dict[str, Counts]]
 """A question to the root: what it holds of a node, by incarnation; sealed ones are under ""."""
 
@@ -136,7 +135,6 @@ LEAST_SHARE = 0.01
 def text_of(
     state: BoxState, at: float, occasion: Occasion, *, units: Mapping[str, str], needed: int
 ) -> str:
-    """Return a line for a person, in local time."""
     parts = [_rows(state, needed), *_missing(state)]
     if state.measured is None:
         parts.append(_score(state))
@@ -171,7 +169,6 @@ def json_of(
 
 
 def page_line(url: str, at: float, *, as_json: bool) -> str:
-    """Return where the page is, as a line for a person, or as one object of JSON."""
     if as_json:
         return json.dumps({"at": round(at, 3), "why": "page", "url": url})
     return f"{_local(at)}  page at {url}"
@@ -192,7 +189,6 @@ def _missing(state: BoxState) -> Iterator[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
     more = len(names) - MOST_NAMED
     return ", ".join(map(name_text, names[:MOST_NAMED])) + (
         f" (and {more} more)" if more > 0 else ""
@@ -208,7 +204,6 @@ def _rows(state: BoxState, needed: int) -> str:
 
 
 def _measured(state: BoxState, needed: int) -> str:
-    """Return how much is measured, and what it waits for."""
     text = f"{min(state.measured or 0, needed):,} of {needed:,} rows"
     if state.waits_on and not state.quiet_s:
         verb = "has" if len(state.waits_on) == 1 else "have"
@@ -218,7 +213,6 @@ def _measured(state: BoxState, needed: int) -> str:
 
 
 def _score(state: BoxState) -> str:
-    """Return the newest score, and what there is to know of its limit."""
     score = state.score
     if score is not None and score.share is not None:
         # 1e-05 says no more to a person than that it is small.
@@ -234,7 +228,6 @@ def _score(state: BoxState) -> str:
 
 
 def _alarms(state: BoxState, at: float, occasion: Occasion, units: Mapping[str, str]) -> str:
-    """Return the open alarm, or that it has ended."""
     if state.open:
         alarm, more = state.open[0], len(state.open) - 1
         kind = alarm.noun if alarm.is_quiet else alarm.noun.upper()

@@ -153,7 +153,6 @@ def accept(config: BoxConfig, patterns: Sequence[str], say: Callable[[str], None
 
 # A `Pace` outlives a new beginning, or there would be one each half hour.
 
-
 EVERY_S = 60.0
 FIRST_S, LONGEST_S = SPAN_S + 2 * EVERY_S, 86400.0  # what spoke at once is known by then
 KEEP_S = 600.0

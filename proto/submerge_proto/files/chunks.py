@@ -26,7 +26,6 @@ KEY = 32
 
 
 def chunks(value: Iterable[Chunk]) -> pb.Chunks:
-    """Return chunks as a message, by key."""
     ordered = sorted(value, key=lambda chunk: chunk.key)
     named = [parts.text(chunk.file, LETTERS) for chunk in ordered]
     machines, files = sorted({chunk.machine for chunk in ordered}), sorted(set(named))

@@ -50,7 +50,6 @@ def put(message: pb.Learnt, summary: Summary | None) -> None:
 
 
 def of(message: pb.Learnt, schema: Schema) -> Summary | None:
-    """Return the summary that a message holds; None if it has none."""
     found = summaries.of(message, schema.fingerprint, kept=True)
     if found is None:
         return None
@@ -154,7 +153,6 @@ def of_earlier_form(form: int) -> PeerError:
 
 
 def model_of(data: bytes) -> tuple[Model, Schema]:
-    """Return the model in a message, and its schema."""
     model = codec.decode("watch", data)
     if not isinstance(model, Model):
         raise PeerError("these bytes are a hello")
@@ -272,7 +270,6 @@ NOT_NEGATIVE = frozenset(
 
 
 def monitors(value: Iterable[tuple[str, MonitorState]]) -> list[pb.MachineMonitor]:
-    """Return the monitors of machines as messages, by machine."""
     ordered = sorted(value, key=lambda each: each[0])
     return [pb.MachineMonitor(machine=name, state=_state(state)) for name, state in ordered]
 

@@ -40,7 +40,6 @@ def _measured(value: MeasuredRows) -> pb.MeasuredRows:
 
 
 def _measured_of(message: pb.MeasuredRows, kept: Report) -> MeasuredRows:
-    """Return the readings that a report's incarnation has measured."""
     whole = None
     if message.HasField("whole"):
         whole = triangles.unpacked(message.whole, kept.fingerprint, kept=True)

@@ -46,7 +46,6 @@ def unpack_all(kept: Mapping[Key, bytes]) -> dict[Key, Any]:
 
 
 def row_key(row: Row) -> Key:
-    """Return the key of a row's record."""
     node, group, (created_ms, nonce), _ = row.report.stamp
     return "row", group, node, str(created_ms), str(nonce)
 

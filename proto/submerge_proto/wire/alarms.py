@@ -70,10 +70,6 @@ def _shares(shares: Iterable[tuple[str, float]]) -> list[pb.Alarm.Share]:
     ]
 
 
-def _shares_of(messages: Any) -> tuple[tuple[str, float], ...]:
-    return tuple((channel(each.channel), within("a share", each.share, 1.0)) for each in messages)
-
-
 def _deviations(value: Alarm) -> list[pb.Alarm.Deviation]:
     """Return deviations as messages; a channel at its place in `top` is not named again."""
     top = [each for each, _ in value.top]
@@ -138,7 +134,12 @@ def _time(field: str, least: float = 0.0) -> Part[float]:
     )
 
 
-_SHARES = Part(_shares, _shares_of)
+_SHARES = Part(
+    _shares,
+    lambda sent: tuple(
+        (channel(each.channel), within("a share", each.share, 1.0)) for each in sent
+    ),
+)
 
 _ALARM = form(
     pb.Alarm,
@@ -213,10 +214,6 @@ def _states(value: Sequence[int]) -> pb.AlarmStatus.States:
     return pb.AlarmStatus.States(**{field: _NODES.made(n) for field, n in counts})
 
 
-def _states_of(message: pb.AlarmStatus.States) -> tuple[int, ...]:
-    return tuple(_NODES.read(getattr(message, field)) for field in _STATE_FIELDS)
-
-
 _TYPICAL = form(
     pb.AlarmStatus.Typical,
     TypicalAlarms,
@@ -253,7 +250,7 @@ _WAIT = size("armed_in_s", LONGEST_S)
 _STATUS = form(
     pb.AlarmStatus,
     AlarmStatus,
-    states=Part(_states, _states_of),
+    states=Part(_states, lambda sent: tuple(_NODES.read(getattr(sent, f)) for f in _STATE_FIELDS)),
     alarms=Part(
         lambda alarms: list(map(_alarm, alarms[:MOST_ALARMS])),
         several(ALARM, "alarms", MOST_ALARMS).read,
@@ -277,11 +274,7 @@ def _status(value: AlarmStatus) -> pb.AlarmStatus:
     return message
 
 
-def _status_of(message: pb.AlarmStatus) -> AlarmStatus:
-    return replace(_STATUS.read(message), silent=_silent_nodes(message))
-
-
-ALARM_STATUS = Part(_status, _status_of)
+ALARM_STATUS = Part(_status, lambda sent: replace(_STATUS.read(sent), silent=_silent_nodes(sent)))
 """An alarm status; its sums are cut to what the parent accepts."""
 
 

@@ -106,7 +106,6 @@ def unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> S
 
 
 def energies_bytes(energies: Array | None) -> bytes:
-    """Return energies of channels as bytes; none for None."""
     return b"" if energies is None else bytes_of(energies, "<f8")
 
 

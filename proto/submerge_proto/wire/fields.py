@@ -40,7 +40,6 @@ class Part(Generic[T]):
 
     @property
     def maybe(self) -> Part[T | None]:
-        """The same, or None."""
         return replace(self, optional=True)  # type: ignore[return-value]
 
 
@@ -125,8 +124,6 @@ def finite(what: str) -> Part[float]:
 
 
 def floats(what: str) -> Part[Array]:
-    """Return how finite numbers are bytes."""
-
     def read(sent: bytes) -> Array:
         array = np.frombuffer(sent, "<f8")
         if not np.isfinite(array).all():
@@ -137,7 +134,6 @@ def floats(what: str) -> Part[Array]:
 
 
 def number(what: str, value: int, most: int = MOST) -> int:
-    """Return a number that is at most `most`."""
     if value > most:
         raise PeerError(f"{what} must be at most {most}, got {value}", kind="range")
     return value

@@ -56,7 +56,6 @@ from submerge_proto.wire.fields import (
 # channel a noise of at least a ten-thousandth of its variance (`LEAST` of `pca.factor`), and what
 # factors hold of a channel is never more than its variance.
 
-
 LEAST, LARGEST = float(np.finfo(np.float32).tiny), float(np.float32(3e38))
 """Least and largest noise, and largest loading: squares of such quotients are float64."""
 
@@ -114,7 +113,6 @@ def _one(message: v1_pb.Factors, dim: int) -> Factors:
 
 
 def _numbers(data: bytes) -> Array:
-    """Return float32 numbers, as float64."""
     if len(data) % 4:
         raise PeerError(f"factors: expected float32, got {len(data)} bytes", kind="shape")
     return np.frombuffer(data, "<f4").astype(np.float64)
@@ -138,7 +136,6 @@ def put(
 
 
 def of(message: pb.ReportRequest, *, kept: bool = False) -> EarlierSums | None:
-    """Return the sums that a report holds; None if it has none."""
     if not message.HasField("earlier"):
         return None
     earlier = message.earlier
@@ -176,7 +173,6 @@ def check(report: Report) -> None:
 
 
 # A level is any byte, so that a later version may say more with it.
-
 
 _TRAIL = form(
     pb.ScoreTrail,

@@ -23,7 +23,6 @@ from submerge_proto.wire.columns import MOST_DIM
 from submerge_proto.wire.fields import PLAIN, Part, capped, form, number, several, whole
 
 VERSION = 1
-"""Version of the protocol."""
 
 SOFTWARE = f"submerge {__version__}"
 
@@ -81,7 +80,6 @@ LINES = Part(_lines, _lines_of)
 
 
 def check_version(version: int) -> None:
-    """Refuse a record of another version of the protocol."""
     if version != VERSION:
         raise PeerError(f"kept by version {version} of the protocol, this is {VERSION}")
 
@@ -215,7 +213,6 @@ def _within(count: int, mean: Array, m2: Array) -> bool:
 
 
 def _sample_of(message: summary_pb2.Moments) -> Reservoir | None:
-    """Return the sample beside moments, if there is one."""
     m, rest = divmod(len(message.priorities), 8)
     if rest or len(message.points) != 4 * NUMBERS * m or m > min(KEPT, message.count):
         raise PeerError(

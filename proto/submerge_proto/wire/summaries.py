@@ -88,7 +88,6 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | No
 
 
 def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subspace:
-    """Return a subspace of this weight."""
     # From here on the two are added up and faded alike, and stay equal: a rounding error of one
     # child is no reason to refuse its parent.
     if subspace.weight == weight:

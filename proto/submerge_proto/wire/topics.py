@@ -40,7 +40,6 @@ class Origin(NamedTuple):
 
 
 def up(fleet: str, parent: str, node: str, kind: Kind, group: str) -> str:
-    """Return the topic of a message of a child."""
     return f"submerge/{VERSION}/{fleet}/{parent}/up/{node}/{kind}/{group}"
 
 
@@ -59,12 +58,10 @@ def origin(topic: str) -> Origin | None:
 
 
 def state(fleet: str, parent: str, node: str) -> str:
-    """Return the topic of whether a child is connected."""
     return f"submerge/{VERSION}/{fleet}/{parent}/up/{node}/state"
 
 
 def down(fleet: str, parent: str, node: str, kind: Kind) -> str:
-    """Return the topic of answers to a child."""
     return f"submerge/{VERSION}/{fleet}/{parent}/down/{node}/{kind}"
 
 
@@ -73,12 +70,10 @@ def hello(fleet: str, parent: str) -> str:
 
 
 def model(fleet: str, parent: str, group: str) -> str:
-    """Return the topic of a parent's newest model."""
     return f"submerge/{VERSION}/{fleet}/{parent}/model/{group}"
 
 
 def score(fleet: str, node: str) -> str:
-    """Return the topic of a node's scores."""
     return f"submerge/{VERSION}/{fleet}/score/{node}"
 
 
@@ -87,7 +82,6 @@ def alarm(fleet: str, node: str) -> str:
 
 
 def alarm_state(fleet: str, node: str) -> str:
-    """Return the topic of whether a node's alarms are being published."""
     return f"{alarm(fleet, node)}/state"
 
 

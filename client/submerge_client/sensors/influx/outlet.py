@@ -1,8 +1,7 @@
-"""MetricOutlet: standard output of a processor (docs/decisions/0056).
+"""MetricOutlet: standard output of a processor (docs/decisions/0056, docs/telegraf.md).
 
-Nothing blocks: what the reader does not take waits here, and the sensor reads no more until all of
-it has gone. A reader that takes nothing for `SLOW_S` is said once, and so is its return; one that
-is gone is found out also while nothing is written. The sensor's thread writes; any thread adds.
+A reader that is gone is found out also while nothing is written. The sensor's thread writes; any
+thread adds.
 """
 
 from __future__ import annotations
@@ -157,8 +156,7 @@ class MetricOutlet:
         if self._is_pipe:
             os.set_blocking(self._descriptor, True)
 
-    # -- inside, under the lock --------------------------------------------------
-
+    # Under the lock:
     def _add_ours(self) -> None:
         self._waiting.append((b"".join(self._ours), True))
         self._ours, self._is_whole = [], True

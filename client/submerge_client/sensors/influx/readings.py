@@ -1,9 +1,4 @@
-"""InfluxReadings: metrics of Telegraf on standard input, as rows (docs/decisions/0056).
-
-Lines of one timestamp make a row (`rows`), which closes after `gather_s`. At the end of the input,
-what waits goes on; when it is stopped, so does what the pipe holds. Where the reader is gone, the
-sensor fails after that.
-"""
+"""InfluxReadings: metrics of Telegraf on standard input, as rows (docs/decisions/0056)."""
 
 from __future__ import annotations
 
@@ -47,8 +42,6 @@ class TimedRow(NamedTuple):
 
 
 class _OpenRow:
-    """A row that is being put together."""
-
     __slots__ = ("begun", "missing", "values")
 
     def __init__(self, channels: int, begun: float) -> None:
@@ -141,7 +134,6 @@ class Series(NamedTuple):
     behind: str
 
     def name_of(self, field: str) -> str | None:
-        """Return the name of a field; None if it has none."""
         return None if self.before is None else f"{self.before}{field}{self.behind}"
 
 
@@ -315,8 +307,6 @@ class InfluxReadings:
                 " start what reads it again, and then this program"
             )
 
-    # -- the pipes ---------------------------------------------------------------
-
     @property
     def _is_gone(self) -> bool:
         return self._outlet is not None and bool(self._outlet.gone)
@@ -361,8 +351,6 @@ class InfluxReadings:
         for number, line in self._lines.cut(chunk) if chunk else ():
             self._decoder.take(number, line, now)
         return len(chunk)
-
-    # -- rows --------------------------------------------------------------------
 
     def _hand(self, rows: Sequence[TimedRow], hand: Hand) -> None:
         for begin in range(0, len(rows), BLOCK):

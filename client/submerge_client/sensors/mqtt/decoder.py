@@ -275,7 +275,6 @@ def at(path: Sequence[str], content: Any) -> Any:
 
 
 def as_number(value: Any, states: Mapping[str, float]) -> float | None:
-    """Return the number that a value stands for; None if it stands for none."""
     if isinstance(value, bool):
         return states.get("true" if value else "false")
     if isinstance(value, str):

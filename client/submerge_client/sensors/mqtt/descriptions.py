@@ -177,7 +177,6 @@ class DescribedField(NamedTuple):
 
 
 def is_description(topic: str) -> bool:
-    """Return whether a topic is one that `Descriptions` reads."""
     return topic.endswith(_BRIDGE) or (
         topic.startswith(("homeassistant/", _TASMOTA)) and topic.endswith((_CONFIG, "/sensors"))
     )

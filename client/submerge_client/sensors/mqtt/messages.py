@@ -1,11 +1,7 @@
 """MessageDecoder: messages of many devices, as they are, as readings of channels (docs/fleet.md).
 
-1. A message belongs to the first pattern of `topics` that fits its topic. The name of a number is
-   `device/field`; that of a bare number is its device, if the topic says no field.
-2. Of two topics that give one name, it is the first pattern's, or else the first by letters; the
-   other's number has the name of all levels, and so has one whose channel is called so.
-3. Where a device says that it is away (`away`), each of its channels has a reading without a
-   value, also if the message is retained.
+Of two topics that give one name, it is the first pattern's, or else the first by letters; the
+other's number has the name of all levels, and so has one whose channel is called so.
 """
 
 from __future__ import annotations
@@ -94,7 +90,6 @@ class SingleDecoder:
         return [ChannelReading(channel, value, time)]
 
     def channel(self, topic: str) -> int | None:
-        """Return the index of a topic's channel, or None."""
         if not (topic.startswith(self._before) and topic.endswith(self._behind)):
             return None
         return self._places.get(topic[len(self._before) : len(topic) - len(self._behind)])
@@ -248,7 +243,6 @@ class MessageDecoder:
                 self.heard.set_unit(name, field.unit)
 
     def take_requests(self) -> list[RebirthRequest]:
-        """Return the messages to publish since the last call."""
         requests, self._requests = self._requests, []
         return requests
 

@@ -365,7 +365,6 @@ class MqttReadings:
             return tuple(self._messages.heard.copies(lambda name: name not in self._channels))
 
     def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until `stop` is set."""
         listening = threading.Thread(target=self._listener.listen, name="sensor-mqtt", daemon=True)
         listening.start()
         try:
@@ -407,8 +406,7 @@ class MqttReadings:
         self._unlisted.write(names)
         self._unlisted.write(kept_out, "kept out by include and exclude")
 
-    # -- paho's thread -----------------------------------------------------------
-
+    # On paho's thread:
     def _take(self, message: MQTTMessage) -> Iterable[RebirthRequest]:
         now = self._clock()
         with self._hearing:

@@ -151,7 +151,6 @@ def rebirth_request(unborn: Unborn, milliseconds: int) -> RebirthRequest:
 # A payload of 64 KiB at most is read at once, and holds messages three levels deep: fields that we
 # do not know are skipped by protobuf, which bounds how deep they are.
 
-
 BOOLEAN, DATE_TIME = 11, 13
 """Values of `datatype`."""
 

@@ -32,7 +32,6 @@ from submerge.stats.block_maxima import EACH, LEAST_NODES, surely_more
 
 # No single machine can buy silence so.
 
-
 TAIL = 5.0
 """Logarithm of the blocks for each of which a limit is exceeded once: 168 hours of a week. In an
 exponential tail, m times as many exceed a limit that is ln(m) / TAIL lower."""

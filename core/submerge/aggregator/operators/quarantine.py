@@ -61,7 +61,6 @@ class Quarantine:
         )
 
     def judge_refused(self, report: Report, why: Reason, digest: bytes, now: Now) -> Cause | None:
-        """Return why to quarantine the node of a refused report with this digest, if at all."""
         node = report.stamp.node
         if report.fence or node in self.quarantined:
             return None

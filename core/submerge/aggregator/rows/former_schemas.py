@@ -1,7 +1,4 @@
-"""FormerSchemas: schemas that a group had before, and sums under one (docs/decisions/0045).
-
-Sums of a schema that a parent does not know are not kept: it could not check them.
-"""
+"""FormerSchemas: schemas that a group had before, and sums under one (docs/decisions/0045)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Histories: what was learnt elsewhere, in one group of a root (docs/decisions/0043).
-
-They stand beside the rows, outside incarnations, floors, ages and bounds: an operator has ordered
-them. Each chunk of rows counts once. A summary cannot be divided, so a history whose chunks are
-held changes nothing; one with all chunks of another takes its place, as a fleet's later model does
-an earlier one's; and one that shares some is refused (`operators.histories`).
-"""
+"""Histories: what was learnt elsewhere, in one group of a root (docs/decisions/0043)."""
 
 from __future__ import annotations
 
@@ -29,7 +23,6 @@ class Histories:
 
     @property
     def by_name(self) -> Mapping[str, History]:
-        """All of them, by name, ascending."""
         return {name: self._by_name[name] for name in sorted(self._by_name)}
 
     def load(self, records: Records) -> None:
@@ -47,7 +40,6 @@ class Histories:
         return replaced
 
     def remove(self, name: str) -> bool:
-        """Remove a history; return whether it was there."""
         if self._by_name.pop(name, None) is None:
             return False
         self.changes[self._key(name)] = None

@@ -94,7 +94,6 @@ class Membership:
     fences: dict[Incarnation, bytes] = field(default_factory=dict)
 
     def closed_seq(self, incarnation: Incarnation) -> int | None:
-        """Return the last seq of a closed incarnation; None if it is not closed."""
         if incarnation in self.closed:
             return self.closed[incarnation]
         return 0 if incarnation.created_ms < self.floor else None

@@ -143,7 +143,6 @@ class Presence:
             del self._live[node]
 
     def longest_silent(self, node: str, spared: Incarnation) -> Incarnation:
-        """Return the longest silent incarnation of a node, except for `spared`."""
         others = [incarnation for incarnation in self._live[node] if incarnation != spared]
         return min(others, key=lambda each: (self.heard[node, each], each))
 

@@ -96,7 +96,6 @@ def merged(ups: Sequence[Arrays]) -> Arrays:
 
 
 def check_summaries(up: Arrays, g: int, dim: int, rank: int) -> None:
-    """Refuse what is no summary of features with a PeerError."""
     shapes: dict[str, tuple[int | None, ...]] = {"count": (1,), "means": (g, dim)}
     shapes |= {"energies": (g,), "sigmas": (g, rank), "bases": (g, dim, rank)}
     expect(up, shapes, single=("bases",))

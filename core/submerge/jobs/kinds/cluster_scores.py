@@ -47,7 +47,6 @@ class KernelScores:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, features: FeatureMap) -> KernelScores:
-        """Return what `arrays` were made of."""
         return cls(features, arrays["mean"], arrays["basis"])
 
     @property

@@ -42,7 +42,6 @@ from submerge.kernel import kmeans_rounds
 # limit is the upper end of a step: at most 4.5 % above the distance that a sort of all rows would
 # give.
 
-
 STEPS_PER_OCTAVE, OCTAVES = 8, 40
 EDGES = 2.0 ** (np.arange(-OCTAVES * STEPS_PER_OCTAVE, OCTAVES * STEPS_PER_OCTAVE) / 8.0)
 """Upper ends of the steps, of squared distances; what is larger is in one step more."""
@@ -270,5 +269,4 @@ class StreamOfDraws:
         self._left = iter(draws(seed, node, "seed", n).tolist())
 
     def random(self) -> float:
-        """Return the next number of (0, 1)."""
         return float(next(self._left))

@@ -171,7 +171,6 @@ class LandmarksJob:
         return ChosenSoFar(np.zeros(3), np.empty((0, self._width), dtype=np.float32)), down
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
-        """Go on to the next round, or to the answer."""
         result = self._next(state, down, up)
         if not isinstance(result, JobAnswer):
             self._known = self._known.after(result[1])

@@ -72,7 +72,6 @@ class MomentsJob:
         )
 
     def check_down(self, down: PhaseDown) -> None:
-        """Refuse another phase, or another width."""
         if down.phase not in ("sums", "squares"):
             raise PeerError(f"moments have no phase {down.phase[:40]!r}")
         expect(down.arrays, {} if down.phase == "sums" else {"mean": (self._width,)})

@@ -137,7 +137,6 @@ def written(path: Path) -> Iterator[BinaryIO]:
 
 
 def _system(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL, and its place there."""
     scheme = url.partition(SCHEME)[0]
     try:
         import fsspec

@@ -26,7 +26,6 @@ from submerge_operate.fleet.jobs.tables import TABLES
 
 # Limits are of rows that were held out; a job without any has none, and `score` says so.
 
-
 AsModel = Callable[[JobResult], Learnt]
 
 
@@ -69,11 +68,9 @@ def kernel_model(result: JobResult) -> Learnt:
 
 
 MODELS: dict[str, AsModel] = {"kpca": kernel_model, "nystrom": kernel_model}
-"""By kind."""
 
 
 def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
-    """Refuse a file that is to be written twice, or is read from."""
     read = {each.resolve() for each in inputs}
     seen: set[Path] = set()
     for path in targets:
@@ -118,7 +115,6 @@ def check_whole(result: JobResult) -> None:
 
 
 def _check_older(path: Path, suffix: str) -> None:
-    """Refuse to replace a file that is no older answer of the same form."""
     if suffix not in (".npz", ".csv"):
         model_file.check_older(path)
         return

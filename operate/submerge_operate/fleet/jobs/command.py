@@ -18,7 +18,13 @@ from submerge.jobs.kind import JobSetting
 from submerge.jobs.kinds import KINDS, settings_of
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge_aggregator.jobs.views import JobView
-from submerge_files.console.admin_client import AdminCommand, ListedFirst, confirm, say_back
+from submerge_files.console.admin_client import (
+    AdminCommand,
+    ListedFirst,
+    confirm,
+    say_back,
+    say_value,
+)
 from submerge_files.console.options import (
     FILE,
     QUIET,
@@ -57,18 +63,12 @@ class JobGroup(ListedFirst):
     """The kinds of jobs as commands, made of what each kind says of itself, and the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the kinds, then the other commands."""
-        from submerge.jobs.kinds import KINDS
-
         return [*KINDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a kind's command, or another one; None for an unknown one."""
-        from submerge.jobs.kinds import KINDS
-
         if cmd_name not in KINDS:
             return super().get_command(ctx, cmd_name)
-
         return kind_command(cmd_name)
 
 
@@ -174,7 +174,6 @@ class AnswerOutput(NamedTuple):
         self.deliver(jobs.record(view))
 
     def deliver(self, record: JobRecord) -> None:
-        """Write an answer, draw it, and print it."""
         from submerge_operate.fleet.jobs.answer_files import save
         from submerge_operate.fleet.jobs.results import JobResult
         from submerge_operate.fleet.jobs.tables import answer_lines, record_lines
@@ -194,12 +193,6 @@ class AnswerOutput(NamedTuple):
             click.echo(f"{'picture':<10} {self.plot}", err=True)
 
 
-def say_value(value: object) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.encode(value).decode())
-
-
 def say_lines(lines: list[tuple[str, str]]) -> None:
     from submerge_files.console.units import printable
 
@@ -216,7 +209,6 @@ def _jobs(at: AggregatorOptions) -> FleetJobs:
 
 @contextmanager
 def rounds_shown(*, shown: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows what is being done."""
     if not shown:
         yield lambda _: None
     elif sys.stderr.isatty():
@@ -233,10 +225,6 @@ TYPES: dict[str, Any] = {"whole": int, "number": float, "text": str}
 
 PREFIX = "setting_"
 """Of the names under which a command is given settings: they are no others'."""
-
-
-def setting_options(kind: str, taken: Collection[str]) -> Decorator:
-    return together(*(_option(each, option_of(kind, each, taken)) for each in settings_of(kind)))
 
 
 def settings_given(given: dict[str, Any]) -> Settings:
@@ -325,13 +313,14 @@ def kind_command(kind: str) -> click.Command:
 
     Status 1 if the job fails.
     """
-    others = _other_options()
+    probe: click.Command = click.command("probe")(OTHERS(lambda: None))
+    others = {each for option in probe.params for each in option.opts}
     needed = "".join(
         f" {option_of(kind, each, others)} 8" for each in KINDS[kind].listed if not each.default
     )
     options = together(
         click.argument("files", nargs=-1, metavar="[FILE]..."),
-        setting_options(kind, others),
+        *(_option(each, option_of(kind, each, others)) for each in settings_of(kind)),
         OTHERS,
     )
     made: click.Command = click.command(
@@ -374,11 +363,6 @@ def _run(
     }
     _refuse("--{} is for a running fleet, got FILEs as well", at._asdict() | said)
     _on_files(kind, settings, files, given, output, scales=not unscaled, rows=rows, quiet=quiet)
-
-
-def _other_options() -> frozenset[str]:
-    probe: click.Command = click.command("probe")(OTHERS(lambda: None))
-    return frozenset(each for option in probe.params for each in option.opts)
 
 
 def _refuse(why: str, options: dict[str, Any]) -> None:

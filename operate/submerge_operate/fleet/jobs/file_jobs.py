@@ -45,7 +45,6 @@ def check_rows_file(kind: str, path: Path) -> None:
 
 
 def write_rows(record: JobRecord, asked: JobOnFiles, path: Path) -> None:
-    """Read the files again, and write the cluster of each row."""
     recorded = open_files(asked).rows()
     table = rows_table(JobResult(record), ((each.machine, each.rows) for each in recorded))
     with writing_to(f"rows to {path}"):
@@ -61,7 +60,6 @@ def membership_of(result: JobResult) -> ClusterMembership:
 
 
 def rows_table(result: JobResult, blocks: Iterable[tuple[str, Array]]) -> bytes:
-    """Return a CSV of the rows of nodes, one a line."""
     kept, seen = membership_of(result), dict[str, int]()
     table: list[Sequence[object]] = [COLUMNS]
     for node, rows in blocks:

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from submerge_files.console.admin_client import AdminCommand, console_of
+from submerge_files.console.admin_client import AdminCommand, console_of, say_value
 from submerge_files.console.options import AggregatorOptions, aggregator_options, json_option
 
 
@@ -18,14 +18,12 @@ def command(at: AggregatorOptions, as_json: bool) -> None:
 
     `submerge jobs KIND` opens one, `submerge jobs show ID` shows one.
     """
-    import msgspec
-
     from submerge_operate.fleet.jobs.fleet_jobs import FleetJobs
     from submerge_operate.fleet.jobs.tables import table_of
 
     views = FleetJobs(at.admin()).listed(at.group)
     if as_json:
-        click.echo(msgspec.json.encode(views).decode())
+        say_value(views)
     elif views:
         console_of(wide=False).print(table_of(views, now=time.time()))
     else:

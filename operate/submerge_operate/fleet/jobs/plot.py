@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from submerge import Array
 from submerge_files.console.figures import Figure, save
 from submerge_operate.fleet.jobs.answer_files import check_whole
 from submerge_operate.fleet.jobs.results import JobResult
@@ -20,7 +19,10 @@ def draw(result: JobResult, path: Path) -> None:
     check_whole(result)
     centers, counts = np.asarray(result.answer["centers"]), result.answer["counts"]
     order = np.argsort(-counts, kind="stable")
-    deviations = centers if result.schema.scaling else _standardized(centers)
+    deviations, spread = centers, centers.std(axis=0)
+    if not result.schema.scaling:
+        # Standardized, so that channels can be compared.
+        deviations = (centers - centers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     most = max(float(np.abs(deviations).max()), 1e-12)
     width = min(4 + 0.28 * result.schema.width, 30)
     figure = Figure(figsize=(width, 1.6 + 0.3 * len(order)), layout="constrained")
@@ -38,10 +40,3 @@ def draw(result: JobResult, path: Path) -> None:
     scaled = result.schema.scaling is not None
     bar.set_label("scaled value" if scaled else "value, each channel's centers standardized")
     save(figure, path, dpi=130)
-
-
-def _standardized(centers: Array) -> Array:
-    """Return unscaled centers so that channels can be compared."""
-    spread = centers.std(axis=0)
-    standardized: Array = (centers - centers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return standardized

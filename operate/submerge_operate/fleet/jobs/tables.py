@@ -29,7 +29,6 @@ MOST_NAMES = 5
 
 
 def table_of(views: Sequence[JobView], *, now: float) -> Table:
-    """Return jobs as a table, at a wall time."""
     columns: list[Column[JobView]] = [
         Column("job", lambda view: view.id),
         Column("group", lambda view: view.group, shown=len({view.group for view in views}) > 1),
@@ -60,14 +59,12 @@ def stage_of(view: JobView) -> str:
 
 
 def took(view: JobView, *, now: float) -> str:
-    """Return how long a job took, or has run so far."""
     if not view.opened_s:
         return "-"
     return ago(max(0.0, (view.ended_s or now) - view.opened_s))
 
 
 def job_lines(details: JobDetails, *, now: float) -> list[tuple[str, str]]:
-    """Return a job in lines, as a name and what is said of it."""
     view = details.job
     settings = " ".join(f"{name}={value}" for name, value in view.settings.items())
     opened = f"opened {moment(view.opened_s)}, " if view.opened_s else ""
@@ -81,7 +78,6 @@ def job_lines(details: JobDetails, *, now: float) -> list[tuple[str, str]]:
 
 
 def record_lines(record: JobRecord) -> list[tuple[str, str]]:
-    """Return how a job that has an answer ended, in lines."""
     job = record.job
     settings = " ".join(f"{name}={value}" for name, value in job.settings.items())
     where = f"of group {job.group}: {job.id}" if record.opened_s else "of files, in this process"
@@ -129,7 +125,6 @@ LANDMARKS = {"points", "kernel", "counts"}
 
 
 def kernel_pca_lines(result: JobResult) -> Lines:
-    """Return what is known of directions in feature space."""
     answer = result.answer
     rows, held_out, *nodes = answer["counts"].tolist()
     lines = [
@@ -204,11 +199,6 @@ MOST_FIGURES = 8
 """Numbers of an array that a line shows."""
 
 
-def centers_table(result: JobResult) -> list[list[object]]:
-    """Return the clusters of k-means, one a row, in the channels' units."""
-    return _clusters_table(result.arrays, result.headings)
-
-
 def score_centers_table(result: JobResult) -> list[list[object]]:
     """Return the clusters of kernel scores, one a row: a center is a place among scores."""
     width = result.answer["centers"].shape[1]
@@ -236,14 +226,13 @@ def moments_table(result: JobResult) -> list[list[object]]:
 
 TABLES: dict[str, Callable[[JobResult], list[list[object]]]] = {
     "cluster": score_centers_table,
-    "kmeans": centers_table,
+    "kmeans": lambda result: _clusters_table(result.arrays, result.headings),
     "moments": moments_table,
 }
 """Kinds whose answer is a table."""
 
 
 def answer_lines(result: JobResult) -> list[tuple[str, str]]:
-    """Return an answer in lines, as a name and what is said of it."""
     if result.kind == "kmeans" and result.is_whole:
         return _clusters(result, "scaled rows")
     if result.kind == "cluster" and result.is_whole:

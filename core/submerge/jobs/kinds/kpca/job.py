@@ -170,7 +170,6 @@ class KernelPcaJob:
         return RootState(), down
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
-        """Go on to the next round, or to the answer."""
         result = self._next(state, down, up)
         if not isinstance(result, JobAnswer):
             self._seen = self._seen.after(result[1])
