@@ -39,9 +39,12 @@ from submerge.protocol.settings import ClientSettings
 from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
 from submerge.stats.block_maxima import BlockMaxima
-from submerge.stats.node_mean import HALF_LIFE_S, READY, SETTLED_S, OwnMean
+from submerge.stats.node_mean import HALF_LIFE_S, READY, OwnMean
 from submerge.stats.resolution import Resolution
 from submerge.stats.statistic import By, raised_by
+
+UNSURE_S = 7200.0
+"""Time until it is known how a channel varies that came late."""
 
 MOST_ROWS, MOST_NUMBERS = 256, 256 * 400
 """Newest rows, and numbers in them, that a client holds."""
@@ -272,8 +275,8 @@ class NodeMonitor:
     def admit(self, rows: Array) -> Array:
         """Return rows (n, channels), in units, with gaps where a channel has no level here yet.
 
-        The first readings of one that is heard for the first time are its level. How it varies is
-        not known for a day: by its scale, and less as that goes by.
+        The first readings of one that is heard for the first time are its level. For two hours
+        noise is added, of one scale at first: how it varies is not known.
         """
         late = self._late
         if self.own is None or rows.ndim != 2 or rows.shape[1] != len(late) or not late.any():
@@ -383,7 +386,7 @@ class NodeMonitor:
         """Take rows that are learnt into the node's own mean; `gaps` in them were filled."""
         n = len(rows)
         self._unlearnt_s += time.elapsed_s(n)
-        self._unsure = np.maximum(0.0, self._unsure - time.seen_s(n) / SETTLED_S)
+        self._unsure = np.maximum(0.0, self._unsure - time.seen_s(n) / UNSURE_S)
         if self.own is None or not n:
             return
         kept = 2.0 ** -min(self._unlearnt_s / self._half_life_s, 1000.0)
