@@ -138,8 +138,7 @@ class NodeMonitor:
         ready = self.own is not None and self.own.ready and kept.resolution is not None
         self._late = np.isnan(self._resolution.last) & ready  # channels without a level yet
         self._coming = np.zeros((2, self._count))  # sums and counts of their first readings
-        # (channels,): noise until it is known how they vary
-        self._unsure = np.zeros(schema.width) if kept.unsure is None else kept.unsure
+        self._unsure = kept.unsure  # (channels,), noise until it is known how they vary
         self._timed = False  # whether the limits knew how long a row is
         self._unlearnt_s = 0.0  # the age of its mean since rows were learnt
         self._held_for = 0  # the number of the alarm that the reference is for
@@ -177,7 +176,7 @@ class NodeMonitor:
             None if np.isnan(self._resolution.last).all() else self._resolution,
             None if self.scatter is None else self.scatter.kept,
             None if self.detector is None else self.detector.silences,
-            self._unsure if self._unsure.any() else None,
+            self._unsure,
         )
 
     @property
@@ -290,13 +289,14 @@ class NodeMonitor:
             levels, at = self._schema.scaled(means[None])[0], np.tile(come, self._lags)
             # Lives of the node merge as if it had always been where fillings were.
             moved = np.where(at, levels - self.own.rows, 0.0)
-            self.offset = moved if self.offset is None else self.offset + moved
+            self._move(moved)
             self.own = own = replace(self.own, rows=self.own.rows + moved)
             if self._reference is not None and (held := self._reference[1]) is not None:
                 held = replace(held, rows=np.where(at, own.rows, held.rows))
                 self._reference = self._reference[0], held
             self._late = late & ~come
-            self._unsure, self._scoring = np.where(at, 1.0, self._unsure), None
+            unsure = np.zeros(len(at)) if self._unsure is None else self._unsure
+            self._unsure, self._scoring = np.where(at, 1.0, unsure), None
         return np.asarray(np.where(late, np.nan, rows))
 
     def hear(self, rows: Array, time: RowTime, now: Now) -> None:
@@ -386,7 +386,9 @@ class NodeMonitor:
         """Take rows that are learnt into the node's own mean; `gaps` in them were filled."""
         n = len(rows)
         self._unlearnt_s += time.elapsed_s(n)
-        self._unsure = np.maximum(0.0, self._unsure - time.seen_s(n) / UNSURE_S)
+        if self._unsure is not None:
+            unsure = np.maximum(0.0, self._unsure - time.seen_s(n) / UNSURE_S)
+            self._unsure = unsure if unsure.any() else None
         if self.own is None or not n:
             return
         kept = 2.0 ** -min(self._unlearnt_s / self._half_life_s, 1000.0)
@@ -434,6 +436,9 @@ class NodeMonitor:
         if held and self._reference is None:
             self._reference = model, own
 
+    def _move(self, by: Array) -> None:
+        self.offset = by if self.offset is None else self.offset + by
+
     def _seek_level(
         self,
         detector: AlarmDetector,
@@ -463,7 +468,7 @@ class NodeMonitor:
             self._level = None
             return
         moved = level.mean.rows - scoring.center(own)
-        self.offset = moved if self.offset is None else self.offset + moved
+        self._move(moved)
         self.own, self._level, self._reference, self._held_for = level.mean, None, None, 0
         self._unlearnt_s = 0.0
         self.detector = detector.settle(now.wall, moved[: self._count])
@@ -484,7 +489,7 @@ class NodeMonitor:
                 self._count,
                 factors,
                 own,
-                self._unsure if self._unsure.any() else None,
+                self._unsure,
             )
             self._scoring = model, scoring
         return self._scoring[1]

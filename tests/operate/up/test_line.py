@@ -112,6 +112,15 @@ def test_the_end_of_an_alarm_is_said_once():
     assert text(state).endswith("; no alarm")
 
 
+def test_an_alarm_names_who_shares_the_blame_and_its_end_those_of_its_start():
+    """A second channel with a tenth of the first one's blame, or more."""
+    faint = replace(OVER, top=(("flow", 0.95), ("heat", 0.05)))
+    other = replace(OVER, first=(("heat", 0.9),))
+
+    assert text(replace(SCORED, alarms=(faint,)), "alarm ended").endswith("over after 40 s: flow")
+    assert text(replace(SCORED, alarms=(other,)), "alarm ended").endswith("over after 40 s: heat")
+
+
 def test_an_end_before_the_scale_is_known_loses_nothing_and_says_so():
     state = BoxState(71, 71, 0, measured=71)
     assert "71 of 1,000 rows; the next start goes on from them; no" in text(state, "end")
