@@ -21,6 +21,7 @@ from submerge_files.console.units import duration, plain, rate, share, span_text
 from submerge_lab.kernel_options import check, feature_map, kernel_options, taken, written
 from submerge_lab.simulate.run import Findings, collect, transcript
 from submerge_lab.simulator import PRESETS, SHARES, Faults, Plan
+from submerge_lab.simulator.faults import RANKS
 
 FLAGS = {
     "loss": "--loss",
@@ -170,6 +171,8 @@ def command(
     given = _given({name: value for name, value in by_hand.items() if value is not None}, others)
     if preset is None:
         preset = "none" if given else "swarm-1"
+    if preset == RANKS and not dim:
+        raise UsageError(f"--faults {RANKS} is for real subspaces: add --dim 24 --rank 8")
     if preset == "none":
         _refuse_what_has_no_effect(given)
         if "outage_s" in given:

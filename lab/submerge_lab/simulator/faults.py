@@ -172,6 +172,9 @@ LATER = ("twin", "robust", "alarms", "orders", "malicious", "channels")
 ALL = tuple(field.name for field in fields(Faults) if field.name not in LATER)
 """What swarm-1 draws."""
 
+RANKS = "ranks-1"
+"""The faults of swarm-1, among clients with ranks of their own."""
+
 PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
     "none": lambda _: Faults(),
     "network": lambda rng: _draw(rng, NETWORK),
@@ -191,6 +194,7 @@ PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
         _draw(rng, (*NETWORK, "kill", "down_s", "clock")), twin=0.05 + 0.3 * rng.random()
     ),
     "swarm-1": lambda rng: _draw(rng, ALL),
+    RANKS: lambda rng: _draw(rng, ALL),
     "all-1": lambda rng: _all(rng),
     "channels-1": lambda rng: replace(_all(rng), channels=0.3 + 0.7 * rng.random()),
     "hostile-1": lambda rng: replace(_draw(rng, ALL), malicious=10.0 + 110.0 * rng.random()),

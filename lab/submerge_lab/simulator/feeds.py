@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from submerge import SapcaRank
 from submerge._linalg import Array
 from submerge.features import FeatureMap, Identity
 from submerge.protocol.messages import Report
@@ -37,6 +38,10 @@ class Feed(Protocol):
     def summaries(self) -> Summaries:
         """The kind of summary."""
 
+    @property
+    def own(self) -> Summaries:
+        """The same as clients make them: with ranks of their own, or as above."""
+
     generated: int
     """Number of readings generated."""
 
@@ -65,7 +70,7 @@ class Ids:
 
     def __init__(self, schema: Schema | None = None) -> None:
         self.schema = Schema.anonymous(1) if schema is None else schema
-        self.summaries = SampleSets()
+        self.summaries = self.own = SampleSets()
         self.generated = 0
         self.given: dict[str, int] = {}
         self.read_at: list[float] = []
@@ -117,6 +122,7 @@ class Rows:
 
     rank : Directions shown. Without features readings vary along so many, each three quarters as
         strong as the one before.
+    own_ranks : Clients run SAPCA, from rank 1 and to `rank` at most.
     """
 
     def __init__(
@@ -127,10 +133,14 @@ class Rows:
         rng: np.random.Generator,
         half_life: float | None = None,
         features: FeatureMap | None = None,
+        *,
+        own_ranks: bool = False,
     ) -> None:
         map_ = Identity() if features is None else features
         self.schema = Schema(dim, features=map_, half_life=half_life)
-        self.summaries = Subspaces(rank, oversample=oversample)
+        self.summaries = self.own = Subspaces(rank, oversample=oversample)
+        if own_ranks:
+            self.own = Subspaces(SapcaRank(start=1, highest=rank), oversample=oversample)
         self.generated = 0
         varied = _directions(dim, rank, rng) if features is None else _curve(dim, rng)
         self._bank = varied + 0.1 * rng.standard_normal((BANK, dim)) + 20.0

@@ -142,9 +142,9 @@ class NodeMaker:
     def child(self, host: Host, rng: RandomSource) -> ClientNode:
         """Return the node of a new process of a client."""
         rule, settings, feed = self.rule, self.client_settings(host), self.feed
-        node = self.client(settings, host.schema or feed.schema, feed.summaries, rng)
+        node = self.client(settings, host.schema or feed.schema, feed.own, rng)
         if rule is not None:
-            node._ingest = IngestByRule(feed.summaries, rng, settings, rule)
+            node._ingest = IngestByRule(feed.own, rng, settings, rule)
         return node
 
     def client_settings(self, host: Host) -> ClientSettings:

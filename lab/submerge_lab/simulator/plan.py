@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge.features import FeatureMap
-from submerge_lab.simulator.faults import PRESETS, Faults
+from submerge_lab.simulator.faults import PRESETS, RANKS, Faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,11 @@ class Plan:
         """Return the rates of one seed."""
         faults = PRESETS[self.faults](rng) if isinstance(self.faults, str) else self.faults
         return replace(faults, **dict(self.given))
+
+    @property
+    def own_ranks(self) -> bool:
+        """Whether clients run SAPCA, each with a rank of its own."""
+        return self.faults == RANKS
 
     @property
     def measures_first(self) -> bool:

@@ -162,7 +162,9 @@ def _feed(plan: Plan, rng: np.random.Generator, faults: Faults) -> Ids | Rows:
     """Return the feed of a plan: rows, or sample ids where no dimension is given."""
     if not plan.dim:
         return Ids(first_schema() if faults.channels else None)
-    return Rows(plan.dim, plan.rank, plan.oversample, rng, plan.half_life_s, plan.features)
+    sizes = plan.dim, plan.rank, plan.oversample
+    own = plan.own_ranks
+    return Rows(*sizes, rng, plan.half_life_s, plan.features, own_ranks=own)
 
 
 def begun(fleet: SimulatedFleet, rng: np.random.Generator) -> InjectedFailures:

@@ -9,6 +9,7 @@ import pytest
 
 from submerge.client.monitor import NodeMonitor
 from submerge.protocol.messages import Model
+from submerge.protocol.summaries import Subspaces
 from submerge_lab.simulate.run import as_received
 from submerge_lab.simulator import Faults, Plan, run
 from submerge_lab.simulator.oracles import alarm_oracle
@@ -34,6 +35,8 @@ COPIED = Faults(
 )
 """The mixture that first showed readings counted twice."""
 
+RANKS = Plan(6, 3, 2, hours=3, reading_every_s=15.0, dim=24, rank=8, faults="ranks-1")
+
 SMALL = Plan(nodes=4, fan_in=2, depth=2, hours=1)
 
 
@@ -44,6 +47,25 @@ def test_only_what_was_learnt_before_a_copy_and_a_join_may_count_twice(seed):
     outcome = run(Plan(nodes=9, fan_in=2, depth=4, faults=COPIED), seed)
 
     assert [] == outcome.violations
+
+
+@pytest.mark.slow
+def test_ranks_move_while_clients_are_killed_and_join(monkeypatch):
+    """Each node's own: it begins again after a kill, and summaries of all ranks are one model."""
+    learner, made = Subspaces.learner, []
+
+    def counting(subspaces, schema):
+        made.append((subspaces.rule.adaptive, learner(subspaces, schema)))
+        return made[-1][1]
+
+    monkeypatch.setattr(Subspaces, "learner", counting)
+    outcomes = [run(RANKS, seed) for seed in seeds(4)]
+    ranks = {each.method.rank for adaptive, each in made if adaptive}
+
+    assert [] == [violation for outcome in outcomes for violation in outcome.violations]
+    assert len(made) > len(outcomes) * RANKS.nodes
+    assert {1, 3, 5, 6} <= ranks <= set(range(1, 9))
+    assert max(outcome.angle for outcome in outcomes) < 5.0
 
 
 @pytest.mark.slow
