@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import measure
 import rivals
+from contest.trackers.running_scatter import RunningScatter
 from report import Table, command
 
 BLOCKS = (20, 30, 33, 45, 60, 80, 100, 150, 200, 300, 400, 500)
@@ -21,6 +22,7 @@ SEARCHED = 600  # rows, at least, of the search for a block size; and three bloc
 CASES = ((48, 10), (400, 10), (1000, 10), (10_000, 10), (400, 50), (1000, 50), (10_000, 50))
 
 OURS, OURS_LOW = "submerge", 'submerge, exact="never"'
+SCATTER = "running scatter"
 LIFTED = "submerge, budget lifted"
 PLAIN, PLAIN_LOW = "submerge, oversample=0", 'submerge, oversample=0, exact="never"'
 SKLEARN, ALGORITHM3 = "scikit-learn IncrementalPCA", "Algorithm 3 to the letter"
@@ -83,6 +85,8 @@ def contenders(dim: int, rank: int) -> dict[str, Contender]:
         others[PLAIN_LOW] = Contender(ours(exact="never", oversample=0), blocks)
     elif dim <= 1000:
         others[LIFTED] = Contender(ours(**rivals.LIFTED), blocks)
+    if dim <= MATRIX_MOST:
+        others[SCATTER] = Contender(lambda _: RunningScatter(rank), blocks)
     return {
         OURS: Contender(ours(), blocks),
         f"{OURS}, calls of {CALL}": Contender(lambda _: rivals.Submerge(rank), (CALL,)),

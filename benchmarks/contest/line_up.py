@@ -10,6 +10,7 @@ from contest.trackers.grouse import Grouse
 from contest.trackers.moses import Moses
 from contest.trackers.oja import Oja
 from contest.trackers.power_method import PowerMethod
+from contest.trackers.running_scatter import RunningScatter
 from contest.trackers.spirit import Spirit
 
 LineUp = Mapping[str, Callable[[], Contender]]
@@ -27,6 +28,7 @@ def line_up(rank: int, others: Mapping[str, MakeContender] | None = None) -> Lin
         "GROUSE, greedy step": lambda: Grouse(rank, step=None),
         "Oja": lambda: Oja(rank),
         "Power Method": lambda: PowerMethod(rank),
+        "running scatter": lambda: RunningScatter(rank),
     }
     return own | {name: _at(make, rank) for name, make in (others or {}).items()}
 

@@ -110,8 +110,6 @@ class Claim:
         The best of all their figures is the peer. None: nothing else measures this.
     asked : float, Pick or None
         What our figure is not to exceed, where there is no peer.
-    alone : str
-        What stands in place of a peer, where none is `within` what is asked.
     aside : bool
         The peer is no rival, but another way of ours or the rows themselves: README has none.
     """
@@ -124,7 +122,6 @@ class Claim:
     ours: Pick
     peers: tuple[Pick, ...] = ()
     asked: "float | Pick | None" = None
-    alone: str = "-"
     aside: bool = False
 
     @property
@@ -183,7 +180,7 @@ def shown(claim: Claim, records: Records) -> Shown:
         return Shown(claim, ours, "what is asked", asked)
     found = [each for pick in claim.peers for each in pick.figures(records)]
     if not found:
-        return Shown(claim, ours, claim.alone, None)
+        return Shown(claim, ours, "-", None)
     best = min if claim.better == "less" else max
     peer, theirs = best(found, key=lambda each: each[1])
     return Shown(claim, ours, peer, theirs)

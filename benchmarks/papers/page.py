@@ -8,6 +8,7 @@ changed since say so, too: that depends on the working tree, and is not committe
 
 import json
 import sys
+import tomllib
 from pathlib import Path
 
 # Run as a file: the benchmarks' folder is on the path of modules that import each other.
@@ -15,55 +16,52 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from papers.frame import RESULTS, markdown
 from recorded import changed
+from report import Table
 
-ORDER = (
-    "federated/motes_errors",
-    "federated/motes_subspace",
-    "federated/synth",
-    "federated/components",
-    "federated/moving_rank",
-    "federated/spectrum",
-    "federated/time_order",
-    "federated/merge_error",
-    "ny_kpca",
-    "one_pass_rings",
-    "one_pass_segments",
-    "dis_kpca",
-    "federated/scaling",
-    "federated/peak_memory",
-    "scaling_laws",
-)
 TITLES = {
-    "federated/motes_errors": "Federated PCA: error over time on mote sets (Figure 1 a to d)",
-    "federated/motes_subspace": "Federated PCA: error of the subspace on mote sets (Figure 1 f)",
-    "federated/synth": "Federated PCA: errors over alpha (Figure 1 e)",
-    "federated/components": "Federated PCA: components over time, beside SPIRIT",
+    "federated/synth": "Federated PCA, Figures 1 a, b, e, f, 3 and 4: Synth(alpha)",
+    "federated/motes": "Federated PCA, Figures 1 c, 1 d, 6 and 7: sets of motes",
+    "federated/scaling": "Federated PCA, Figure 2: one to 32 nodes",
+    "federated/spectrum": "Federated PCA, Figure 5: singular values",
+    "federated/time_order": "Federated PCA, Figure 8: permuted rows",
+    "federated/peak_memory": "Federated PCA, Table 1: memory",
     "federated/moving_rank": "Federated PCA: bounds and hold-off, where the rank moves",
-    "federated/spectrum": "Federated PCA: singular values",
-    "federated/time_order": "Federated PCA: permuted rows (Figure 8)",
     "federated/merge_error": "Federated PCA: errors of a merge",
     "ny_kpca": "NY-KPCA on single digits",
     "one_pass_rings": "One-pass kernel k-means: rings",
     "one_pass_segments": "One-pass kernel k-means: image segmentation",
     "dis_kpca": "disKPCA: error against communication",
-    "federated/scaling": "Federated PCA, Figure 2: one to 32 nodes",
-    "federated/peak_memory": "Federated PCA, Table 1: memory",
     "scaling_laws": "Scaling laws: columns, rank, nodes, depth",
 }
+ORDER = tuple(TITLES)
+
+VERDICTS = tomllib.loads(Path(__file__).with_name("verdicts.toml").read_text())["figure"]
+
 HEAD = """# Figures of papers
 
 Experiments of the paper behind the [stream](../docs/mathematics.md), *Federated PCA with Adaptive
 Rank Estimation*, and of those behind the [kernel methods](../docs/kernels.md), one command each.
 `--quick` takes seconds; `--json` and `--png` write the figure. Lines of *ours* are solid, those of
-rivals that ran here are dashed. Where a paper prints numbers that we have, they stand beside ours;
-where it has curves alone, they do not. This page is made from `benchmarks/papers/results/*.json` by
+rivals that ran here are dashed. Where a paper prints numbers, they stand beside ours; where it has
+curves alone, they do not. This page is made from `benchmarks/papers/results/*.json` by
 `python benchmarks/papers/page.py`."""
 
 
 def page(*, marked: bool = False) -> str:
     """Return the page; with marks, it depends on the files that figures measure."""
     names = [name for name in ORDER if _path(name).exists()]
-    return "\n\n".join([HEAD, *(_section(name, marked=marked) for name in names)])
+    columns = {"number": "", "what it shows": "", "measured by": "", "found": ""}
+    said: dict[str, list[tuple[object, ...]]] = {}
+    for each in VERDICTS:
+        row = each["number"], each["shows"], f"`{each['measured_by']}.py`", each["found"].strip()
+        said.setdefault(each["paper"], []).append(row)
+    tables = [Table(paper, columns, rows) for paper, rows in said.items()]
+    parts = [
+        HEAD,
+        "## What the papers show, and what we found",
+        *(each.markdown for each in tables),
+    ]
+    return "\n\n".join([*parts, *(_section(name, marked=marked) for name in names)])
 
 
 def _path(name: str) -> Path:

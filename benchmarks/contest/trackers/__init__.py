@@ -6,6 +6,7 @@
     spirit                Papadimitriou, Sun & Faloutsos 2005, on PAST (Yang 1995)
     moses                 Eftekhari, Hauser & Grammenos 2018
     oja                   Oja 1982, in blocks
+    running_scatter       X'X of all rows, which a narrow stream has room for
 
 Each has `partial_fit(block)` and `basis()`, takes rows as they come, and starts from a seed. They
 are here to be compared with; nothing in the product uses them.

@@ -86,10 +86,10 @@ def described(sets: list[Motes]) -> str:
 
 
 def synth(alpha: float, *, n: int, dim: int, seed: int) -> Array:
-    """Return Synth(alpha) as the authors generate it, less its mean: singular values i^-alpha.
+    """Return Synth(alpha) of the paper's text (4.1, C.1), less its mean: eigenvalues i^-alpha.
 
-    The covariance has eigenvalues i^(-2 alpha); those of `measure.synth` are i^-alpha. The authors
+    In the authors' scripts i^-alpha are singular values: their stream is Synth(2 alpha). They
     divide by sqrt(n - 1) too. SPIRIT alone depends on the scale, and begins with energies that such
     small rows do not reach in the whole stream: here they are not divided.
     """
-    return measure.synth(n, dim, alpha=2 * alpha, seed=seed)
+    return measure.synth(n, dim, alpha=alpha, seed=seed)

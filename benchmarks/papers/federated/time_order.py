@@ -1,9 +1,10 @@
 """Figure 8: does the order of rows matter? Errors of |U| after permutations, over alpha and rank.
 
-The authors' `test_time_order.m`: Synth(alpha), d = 100, n = 10,000, blocks of 50, r = 5; the paper
-shows 20, 50 and 75 too. Rows are permuted twenty times. The error is the mean square of |U| - |V|,
-where V is the method's own result on rows in their first order, or offline PCA, to which order is
-nothing. Curves are means over permutations, bars one standard deviation.
+The paper (C.5) and `test_time_order.m`: Synth(alpha), d = 100, n = 10,000, blocks of 50, r = 5 (a),
+20 (b), 50 (c) and 75 (d). The text names no alphas; the script has those of singular values from
+1e-5 to 4, here they are of eigenvalues. Rows are permuted twenty times. The error is the mean
+square of |U| - |V|, where V is the method's own result on rows in their first order, or offline
+PCA, to which order is nothing. Curves are means over permutations, bars one standard deviation.
 
 All permutations are really used. In the script Frequent Directions get the rows in their first
 order each time, so that its own error is exactly zero there. For time, GROUSE and Frequent
@@ -11,9 +12,7 @@ Directions have five permutations at r = 20 and above; SPIRIT, which chooses its
 alone. GROUSE begins each time with the same random basis and moves little from it: it is near to
 itself, and far from offline PCA. For small alpha the directions have nearly one variance, and |U|
 tells more about that than about order. Submerge is exact at 100 columns, and equal to itself to
-rounding; but it holds sums of squares, so that directions with less than some 1e-14 of the largest
-variance (alpha 4, r = 50 and above) are lost in rounding. Frequent Directions are nearer to offline
-PCA than SPCA with none spare where the spectrum is steep (r = 20, alpha 3 and 4).
+rounding.
 """
 
 import sys
@@ -36,7 +35,8 @@ from papers.frame import Curve, Figure, Panel, about, command
 from report import Table
 
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 2.0, 3.0, 4.0)
-RANKS = (5, 20, 50, 75)
+LETTERS = {5: "a", 20: "b", 50: "c", 75: "d"}
+RANKS = tuple(LETTERS)
 BLOCK, CALL, FORGETTING = 50, 500, 0.9
 OWN, OFFLINE = "against its own, unpermuted", "against offline PCA"
 
@@ -61,9 +61,9 @@ def figure(quick: bool) -> Figure:
     tables = [_table(OWN, found, about(__doc__)), _table(OFFLINE, found)]
     return Figure(
         "federated/time_order",
-        "Grammenos et al., arXiv:1907.08059v1: Figure 8 (`test_time_order.m`)",
+        "Grammenos et al., arXiv:1907.08059v1: Figure 8",
         "Errors of abs U after permutations of the rows, over alpha, for four ranks.",
-        f"Synth(alpha), generated: singular values i^-alpha, {n} rows of {dim} columns",
+        f"Synth(alpha), generated: eigenvalues i^-alpha, {n} rows of {dim} columns",
         (*MEASURED, "benchmarks/papers/federated/time_order.py"),
         panels,
         tables,
@@ -116,7 +116,7 @@ def _panel(rank: int, what: str, by_alpha: dict[float, dict[str, Array]]) -> Pan
         low = [max(mean - by, mean / 10) for mean, by in zip(means, spread, strict=True)]
         high = [mean + by for mean, by in zip(means, spread, strict=True)]
         curves.append(Curve(method, x, means, low, high, whose=whose(method)))
-    title = f"r = {rank}, {what}"
+    title = f"8 {LETTERS[rank]}: r = {rank}, {what}"
     panel = Panel(title, "alpha", "error of abs U", curves, log_y=True, tabled=False)
     return replace(panel, x_names=[f"{alpha:g}" for alpha in by_alpha], least=ROUNDING)
 

@@ -93,7 +93,7 @@ def test_the_table_has_a_line_for_each_method(bench):
     """Without a file, a generated spectrum is learnt."""
     status, out, _ = bench("--alpha", 2, "--rank", 3, "--passes", 1)
 
-    assert (0, 2 + 9) == (status, len(out.splitlines()))
+    assert (0, 2 + 10) == (status, len(out.splitlines()))
     assert "Synth(2): 4000 rows of 400 columns, rank 3" in out
 
 

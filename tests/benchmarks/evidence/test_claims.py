@@ -54,14 +54,12 @@ def test_peers_may_be_held_to_what_ours_holds():
 
 def test_where_no_peer_is_within_the_page_says_so():
     """It is no win by a ratio."""
-    alone = dataclasses.replace(
-        CLAIM, ours=pick("kB"), peers=(rivals(within=pick("kB", "Synth")),), alone="none"
-    )
+    alone = dataclasses.replace(CLAIM, ours=pick("kB"), peers=(rivals(within=pick("kB", "Synth")),))
     small = ("a rival", "one that failed")
     table = TABLE | {"rows": [row for row in TABLE["rows"] if row[1] not in small]}
     found = shown(alone, {"made": {"quick": False, "tables": [table]}})
 
-    assert ("none", None, None, "") == (found.peer, found.theirs, found.ratio, found.verdict)
+    assert ("-", None, None, "") == (found.peer, found.theirs, found.ratio, found.verdict)
 
 
 def test_more_may_be_better():

@@ -113,6 +113,23 @@ def test_figures_of_one_pass_have_ours_and_theirs():
             assert ["ours", "theirs"] == [curve.whose for curve in panel.curves]
 
 
+def test_every_figure_of_the_first_paper_has_a_verdict_where_it_is_measured():
+    """Its numbers are those of the paper's captions, and of the record that measures it."""
+    numbers = []
+    for each in page.VERDICTS:
+        if not each["paper"].startswith("Federated PCA"):
+            continue
+        own = each["number"].partition(" ")[2].split(", ")
+        numbers += own if each["number"].startswith("Figure") else [each["number"]]
+        made = json.loads((frame.RESULTS / f"{each['measured_by']}.json").read_text())
+        shown = " ".join([made["paper"], *(panel["title"] for panel in made["panels"])])
+        assert all(number.split()[0] in shown for number in own), each["number"]
+
+    one = {f"1 {letter}" for letter in "abcdef"}
+    assert one | {"2", "3", "4", "5 a", "5 b", "6 a", "6 b", "7", "8", "Table 1"} == set(numbers)
+    assert len(set(numbers)) == len(numbers)
+
+
 def test_the_page_is_that_of_the_committed_figures():
     """After figures are measured, the page is made again: python benchmarks/papers/page.py."""
     committed = (recorded.ROOT / "benchmarks" / "papers.md").read_text()
