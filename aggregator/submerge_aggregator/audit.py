@@ -23,11 +23,8 @@ from submerge_client.config.sections import AnyText, Section
 from submerge_client.files import LineFile
 from submerge_client.logs import plain, say
 
-MOST_WAITING = 10_000
-"""Lines that wait: 4 MiB at most, and 2 MiB as a rule."""
-
-PATIENCE_S = 5.0
-"""At the end, the longest wait for the disk."""
+MOST_WAITING = 10_000  # lines that wait: 4 MiB at most, and 2 MiB as a rule
+PATIENCE_S = 5.0  # at the end, the longest wait for the disk
 
 
 class Record(Protocol):
@@ -141,8 +138,7 @@ EVENTS = {
 MOST_TEXT, MOST_ITEMS, MOST_FACTS = 200, 8, 24
 """Most characters of a fact, items of a list, and facts of an entry."""
 
-MOST_LINE = 16_384
-"""A longer line is none of ours."""
+MOST_LINE = 16_384  # a longer line is none of ours
 
 _encode = msgspec.json.Encoder().encode
 

@@ -42,11 +42,8 @@ from submerge_proto.wire import codec
 COPY_FORM = 1
 MARK = b"\nsubmerge backup "
 
-MOST_LINE = 1 << 20
-"""Longest line: a hundred bytes or two for each group."""
-
-PIECE = 1 << 20
-"""Bytes that are read at a time."""
+MOST_LINE = 1 << 20  # longest line: a hundred bytes or two for each group
+PIECE = 1 << 20  # bytes that are read at a time
 
 
 class CopyDamaged(SubmergeError):
@@ -335,14 +332,9 @@ def _finished(fd: int, identity: CopyIdentity) -> CopyIdentity:
     return whole
 
 
-PIECE_BYTES = 1 << 20
-"""Of a copy, in one answer."""
-
-SILENT_S = 10.0
-"""A client that has asked nothing for so long has gone, and its copy goes, too."""
-
-POLL_S = 1.0
-"""Longest wait for a copy to be whole, before it is said how far it is."""
+PIECE_BYTES = 1 << 20  # of a copy, in one answer
+SILENT_S = 10.0  # a client that has asked nothing for so long has gone, and its copy goes, too
+POLL_S = 1.0  # longest wait for a copy to be whole, before it is said how far it is
 
 
 @dataclass(frozen=True, slots=True)

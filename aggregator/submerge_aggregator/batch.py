@@ -161,11 +161,8 @@ def refusal_of(kind: Kind, refusal: codec.MessageRefused, node: AggregatorNode) 
     return Answer(refusal.stamp, refusal.reason, refusal.fence, pinned, node.top)
 
 
-AGAIN_S = 3600.0
-"""The same node from the same address is recorded again after so long."""
-
-MOST_KNOWN = 65_536
-"""Joins that are remembered; of more, the oldest is forgotten."""
+AGAIN_S = 3600.0  # the same node from the same address is recorded again after so long
+MOST_KNOWN = 65_536  # joins that are remembered; of more, the oldest is forgotten
 
 NOTED = {
     "node quarantined": "quarantine",

@@ -40,8 +40,7 @@ from submerge_client.watchdog import Watchdog
 BATCH, BATCH_BYTES = 128, 2 << 20
 """Items in one batch and in one commit; a batch ends with the message that passes these bytes."""
 
-MOST_WAITING = 20_000
-"""Most messages that wait: a child whose message is dropped sends it again."""
+MOST_WAITING = 20_000  # most messages that wait: a child whose message is dropped sends it again
 
 LINGER_S = 5.0
 """At the end, the longest wait for the parent's answer to the last report. A parent out of reach

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from submerge.jobs.membership import ClusterMembership
     from submerge.jobs.points import HeldRows
 
-MOST_FILE = 2 << 20
-"""Bytes of a file that is read: the header has up to half of it."""
+MOST_FILE = 2 << 20  # bytes of a file that is read: the header has up to half of it
 
 
 class KeptClusters:
@@ -218,14 +217,9 @@ class SharedPoints:
         atomic_write(self._path, record, mode=0o600)
 
 
-IDLE_S = 60.0
-"""How long the thread waits for another job before it ends."""
-
-CLOSE_S = 2.0
-"""For a round that is being computed when the client ends."""
-
-LEAST_ROWS = 8
-"""Sums over fewer rows say too much of each."""
+IDLE_S = 60.0  # how long the thread waits for another job before it ends
+CLOSE_S = 2.0  # for a round that is being computed when the client ends
+LEAST_ROWS = 8  # sums over fewer rows say too much of each
 
 TAKES_NONE = "it takes no part in jobs: job_rows = 0"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-Advance = Callable[[int], None]
-"""Takes numbers of rows that are done."""
+Advance = Callable[[int], None]  # takes numbers of rows that are done
 
 T = TypeVar("T")
 

@@ -29,8 +29,7 @@ class TableLine(NamedTuple):
     install: str  # what to install for it, in words of pip
 
 
-LAB = "submerge-lab"
-"""The distribution of the laboratory, which devices do without."""
+LAB = "submerge-lab"  # the distribution of the laboratory, which devices do without
 
 ABSENT = {
     word: TableLine("", f"Not installed: pip install {LAB}", LAB)

@@ -62,8 +62,7 @@ def _is_sealed(ledger: Ledger, name: str) -> bool:
     return any(node == name for node, _ in ledger.sealed)
 
 
-MOST_COUNTED = 65_536
-"""Most names with legacy kits that are counted: as many as there are watches."""
+MOST_COUNTED = 65_536  # most names with legacy kits that are counted: as many as there are watches
 
 
 class AdmissionControl:

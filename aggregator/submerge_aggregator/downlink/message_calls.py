@@ -166,8 +166,7 @@ class ReportStreams:
             stream.end()
 
 
-ANSWER_S = 30.0
-"""A message unanswered by then never will be: the child has asked again long before."""
+ANSWER_S = 30.0  # a message unanswered by then never will be: the child has asked again long before
 
 READ_S = 12.0
 """From the beginning of a call to the end of its message. A child waits 10 s for an answer:

@@ -23,8 +23,7 @@ REPEAT_S = 600.0
 PUSH_S = 10.0
 """Between two publications of one group's model for a child that lacks it: all children get it."""
 
-REMIND_S = 60.0
-"""Between two log lines on a broker that is out of reach."""
+REMIND_S = 60.0  # between two log lines on a broker that is out of reach
 
 MOST_ARRIVING = 256
 """Messages that wait for the commit of their batch. With more the thread stops reading, and the

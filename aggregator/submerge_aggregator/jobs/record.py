@@ -21,8 +21,7 @@ MAGIC = b"SMJR1\n"
 HASH_BYTES, LENGTH_BYTES = 32, 4
 HEAD = len(MAGIC) + HASH_BYTES + LENGTH_BYTES
 
-MOST_HEADER = 64 << 20
-"""Bytes of a header: most are those of a schema with many channels."""
+MOST_HEADER = 64 << 20  # bytes of a header: most are those of a schema with many channels
 
 DEEP_OR_LARGE = (RecursionError, OverflowError)
 """What JSON with absurd nesting, or absurd numbers, ends in."""

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 
 JobState = Literal["running", "done", "failed"]
 
-Plain = int | float | str | bool | None
-"""A value of a job's settings."""
+Plain = int | float | str | bool | None  # a value of a job's settings
 
 
 @dataclass(frozen=True, slots=True)

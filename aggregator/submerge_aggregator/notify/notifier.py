@@ -182,8 +182,7 @@ class AlarmNotifier:
             return heard, self._closing
 
 
-REPORTS = 3
-"""An open alarm that its site has not reported for so many report intervals is over."""
+REPORTS = 3  # an open alarm that its site has not reported for so many report intervals is over
 
 
 def make_notifier(config: AggregatorConfig, clock: Callable[[], Now]) -> AlarmNotifier | None:

@@ -110,8 +110,7 @@ def socket_of(store: str | os.PathLike[str]) -> Path:
     return Path(f"{os.path.realpath(store)}.sock")
 
 
-Wanted = Literal["", "pause", "resume"]
-"""What a node is to do, and has not confirmed in a report."""
+Wanted = Literal["", "pause", "resume"]  # what a node is to do, and has not confirmed in a report
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,8 +156,7 @@ MADE_BY = "submerge model export"
 HEAD = 1000
 
 
-LONGEST = 60
-"""Letters of a name in a comment."""
+LONGEST = 60  # letters of a name in a comment
 
 LONGEST_IDENTIFIER = 31
 """Letters of a name in an identifier: compilers of C99 may ignore what follows."""

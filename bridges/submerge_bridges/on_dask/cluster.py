@@ -13,8 +13,7 @@ from submerge_files.workers import Advance, Task
 
 T = TypeVar("T")
 
-RETRIES = 3
-"""How often a task is run again after an error of the cluster; lost workers count apart."""
+RETRIES = 3  # how often a task is run again after an error of the cluster; lost workers count apart
 
 
 class Cluster:

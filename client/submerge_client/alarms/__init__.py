@@ -17,8 +17,7 @@ from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.logs import say
 
-GRACE_S = 2.0
-"""For all sinks together at the end of the program. The next start delivers the rest."""
+GRACE_S = 2.0  # For all sinks together at the end of the program. The next start delivers the rest.
 
 
 class Sink(Protocol):

@@ -32,8 +32,7 @@ def write_whole(stream: BinaryIO, data: bytes) -> None:
     stream.flush()
 
 
-TAIL_BYTES = 1 << 16
-"""How much of a file's end is read again: a hundred lines and more."""
+TAIL_BYTES = 1 << 16  # how much of a file's end is read again: a hundred lines and more
 
 
 class LineOutput(Protocol):

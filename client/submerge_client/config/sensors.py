@@ -38,8 +38,7 @@ def wrong_with_series(template: str) -> str | None:
     return None if PLACE.findall(template).count(FIELD) == 1 else "a text with {field} in it once"
 
 
-HELD_S = 30.0
-"""Seconds for which a value of the form with `topic` is used, if nothing else is set."""
+HELD_S = 30.0  # seconds for which a value of the form with `topic` is used, if nothing else is set
 
 DEVICES_SILENCE_S = 7200.0
 """Seconds without a row: devices on batteries may speak once an hour, and there may be one."""

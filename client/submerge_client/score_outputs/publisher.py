@@ -10,8 +10,7 @@ from submerge_client.uplink.broker import Publication, broker_of
 from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 
-MOST_WAITING = 1000
-"""Most lines that wait for a slow broker; further ones are left out."""
+MOST_WAITING = 1000  # most lines that wait for a slow broker; further ones are left out
 
 
 class Publisher:

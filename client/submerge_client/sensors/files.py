@@ -24,8 +24,7 @@ from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import columns_but
 from submerge_client.sensors.tally import SensorLog, no_log
 
-TOGETHER_S = 0.05
-"""Rows that are due within this time are handed over together."""
+TOGETHER_S = 0.05  # rows that are due within this time are handed over together
 
 BEHIND_S = 1.0
 BLOCK = 64

@@ -45,8 +45,7 @@ class Lags:
         )
 
 
-BLOCK = 64
-"""Most rows that are put together, and so many that do not wait."""
+BLOCK = 64  # most rows that are put together, and so many that do not wait
 
 AHEAD = 4 * BLOCK
 """Most rows that a sensor may be ahead of the node, beside those that it hands over at once."""

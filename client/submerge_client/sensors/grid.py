@@ -43,8 +43,7 @@ from submerge_client.sensors.tally import SensorLog
 FIRST_S = 3600.0
 TIMES = 3.0
 LEAST_ROWS = 30
-MOST_S = 25 * 3600.0
-"""A battery sensor counts as away after that in Zigbee2MQTT, too."""
+MOST_S = 25 * 3600.0  # a battery sensor counts as away after that in Zigbee2MQTT, too
 
 HALF_LIFE_S = 7 * 86400.0
 
@@ -70,8 +69,7 @@ class Silences:
 Missing = Literal["hold", "mean", "drop"]
 
 SHORTEST_S = 0.001
-LATEST_S = 1e12
-"""Later times, after the year 33658, are unusable."""
+LATEST_S = 1e12  # later times, after the year 33658, are unusable
 MOST_ROWS = 256
 MOST_WAITING = 1 << 16
 
@@ -241,8 +239,7 @@ class Grid:
 
 WRITE_S = 6 * 3600.0
 
-MOST_BYTES = 1 << 20
-"""Bytes; a longer file is not ours."""
+MOST_BYTES = 1 << 20  # bytes; a longer file is not ours
 
 
 class KeptSilences:

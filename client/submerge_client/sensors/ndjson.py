@@ -31,11 +31,8 @@ from submerge_client.sensors.gather import BLOCK, Hand
 from submerge_client.sensors.lines import LineReader, ReadPace
 from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
 
-CHUNK = 1 << 15
-"""Bytes read at once: less than what the allocator gives pages of its own."""
-
-PATIENCE_MS = 250
-"""How long a silent pipe is polled before `stop` is checked."""
+CHUNK = 1 << 15  # bytes read at once: less than what the allocator gives pages of its own
+PATIENCE_MS = 250  # how long a silent pipe is polled before `stop` is checked
 
 TIMES = ("t", "time")
 MOST_NAMES = 1000

@@ -23,11 +23,8 @@ from submerge_proto.wire.codec import Kind
 
 # Messages of jobs wait here, and nothing else does: so they never take the place of a report.
 
-MOST_BYTES = 8 << 20
-"""Bytes that wait for one connection."""
-
-MOST_WAITING = 4096
-"""Messages that wait for one connection."""
+MOST_BYTES = 8 << 20  # bytes that wait for one connection
+MOST_WAITING = 4096  # messages that wait for one connection
 
 T = TypeVar("T")
 

@@ -22,8 +22,7 @@ from submerge_client.config.sizes import GRPC_LIMIT
 from submerge_client.uplink import Came, Hear, Heard, JobQueue, Opened, Parted, check_size
 from submerge_proto.wire.codec import Kind
 
-AGAIN_S = 0.5
-"""How long a connection stays closed after its `hear` raised."""
+AGAIN_S = 0.5  # how long a connection stays closed after its `hear` raised
 
 
 class Parent(Protocol):

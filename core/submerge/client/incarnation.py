@@ -96,8 +96,7 @@ def _method(learner: Learner | None, own: OwnScatter | None) -> Method:
 
 Priorities = npt.NDArray[np.uint64]
 
-FADE_STEPS = 64
-"""Steps in a half-life, at least: the weight of no row is wrong by more than 1.1 %."""
+FADE_STEPS = 64  # steps in a half-life, at least: the weight of no row is wrong by more than 1.1 %
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,11 +27,8 @@ from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale, largest_square
 from submerge.stats.statistic import By
 
-CHUNK = 64
-"""Rows that are scored together: memory stays small."""
-
-NUMBERS = 32768
-"""Numbers in a table of errors that is held at once."""
+CHUNK = 64  # rows that are scored together: memory stays small
+NUMBERS = 32768  # numbers in a table of errors that is held at once
 
 Scores = Mapping[By, Array]
 

@@ -44,11 +44,8 @@ from submerge.schema import Schema
 from submerge.stats.resolution import Resolution
 from submerge.stats.statistic import By, raised_by
 
-TOP = 3
-"""Channels that are named for each row."""
-
-AT_ONCE = 128
-"""Rows that are judged together: fewer alarms end in them than a client remembers."""
+TOP = 3  # channels that are named for each row
+AT_ONCE = 128  # rows that are judged together: fewer alarms end in them than a client remembers
 
 
 class RowPlace:

@@ -38,18 +38,14 @@ FAR_ABOVE = 6.0
 """Times a usual block's highest score from which limits are said to be far above it: where rows
 are alike, they are 2 to 4 times that, and up to 5 where what they vary by lasts for an hour."""
 
-RAISING = 0.5
-"""Share of the highest score of all cells from which a cell has raised the limits."""
-
-Read = Callable[[], Iterable[Recorded]]
-"""Reads a history from its start."""
+RAISING = 0.5  # share of the highest score of all cells from which a cell has raised the limits
+Read = Callable[[], Iterable[Recorded]]  # reads a history from its start
 
 Look = Callable[[], Iterable[Recorded]]
 """Reads its times from its start: rows of any width, with those channels alone that a condition
 asks for."""
 
-Advance = Callable[[int], None]
-"""Takes numbers of rows that were read."""
+Advance = Callable[[int], None]  # takes numbers of rows that were read
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,8 +31,7 @@ from submerge.protocol.summaries import below
 from submerge.schema import Channel, Schema
 from submerge.stats.moments import Moments
 
-MOST_FOLDS = 8
-"""Spans of time that are scored by the others."""
+MOST_FOLDS = 8  # spans of time that are scored by the others
 
 FAR = 12.0
 """Robust standard deviations by which a cell has to be less likely than others to be left out."""
@@ -43,8 +42,7 @@ NEAR = 1.5
 ON = 3.0
 """The same for a cell beside one that is left out, to look on from it: a fault begins slowly."""
 
-ROUNDS = 8
-"""How often cells are judged by those that were kept before, at most."""
+ROUNDS = 8  # how often cells are judged by those that were kept before, at most
 
 LEAST_DROP = 2.0
 """And by how much, in nats a row, at least: where all cells are alike, small differences are many

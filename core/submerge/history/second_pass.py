@@ -39,8 +39,7 @@ from submerge.stats.statistic import KINDS, By
 # client would have reported. A monitor remembers, so the rows of a machine are judged one after
 # another; machines have nothing to do with each other, and may be judged apart.
 
-MOST_ROWS = 4096
-"""Rows that are held."""
+MOST_ROWS = 4096  # rows that are held
 
 
 class NewestRows:
@@ -87,8 +86,7 @@ class JudgedMachine:
     peaks: Peaks  # the largest block maxima of each cell
 
 
-LEAD = 16
-"""A lead is a span over this."""
+LEAD = 16  # a lead is a span over this
 
 
 class RowSpan(NamedTuple):

@@ -29,8 +29,7 @@ from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Channel
 from submerge.stats.quantile_sketch import FINE, SketchTally, empty, quantile
 
-KEPT = 512
-"""Rows that are kept as they are: fewer would be less than a span for each fold."""
+KEPT = 512  # rows that are kept as they are: fewer would be less than a span for each fold
 
 WINDOW = 8192
 """Scores of rows that come later: limits are those of the last so many to twice as many."""

@@ -16,8 +16,7 @@ from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.schema import Scaling, Schema
 
-AT_ONCE = 128
-"""Rows that are scored at once: to fill gaps takes a matrix for each of them."""
+AT_ONCE = 128  # rows that are scored at once: to fill gaps takes a matrix for each of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)

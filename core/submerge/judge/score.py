@@ -199,8 +199,7 @@ class RowScorer:
         return Remaining(*rest, float(present.mean()), farther)
 
 
-FINE = 1.05
-"""Largest noise of readings, over that of the model, that changes nothing."""
+FINE = 1.05  # largest noise of readings, over that of the model, that changes nothing
 
 PATTERNS, PATTERN_NUMBERS = 256, 1 << 16
 """Patterns of gaps for which what remains of scores is cached, and numbers of their channels."""

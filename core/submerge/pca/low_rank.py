@@ -23,8 +23,7 @@ from submerge.pca.ritz import decomposed
 class LowRank:
     """The leading directions of a scatter too large to keep."""
 
-    gaps: Mask | None = None
-    """None: see `mark`."""
+    gaps: Mask | None = None  # none: see `mark`
 
     def __init__(self, dim: int, k: int, block_size: int, dtype: np.dtype) -> None:
         self.sigma: Array = np.empty(0)

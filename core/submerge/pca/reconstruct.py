@@ -27,8 +27,7 @@ Statistic = Literal["spe", "t2", "distance"]
 SEEN = 1e-6
 """Least part of a channel that SPE must see to blame it: float32 columns are good to 1e-7."""
 
-SOLID = 1e-9
-"""Least eigenvalue of a channel's block in T2, over the largest: less is rounding."""
+SOLID = 1e-9  # least eigenvalue of a channel's block in T2, over the largest: less is rounding
 
 KNOWN = 1e-12
 """Least typical square error, over the expected one: less is that of an unused channel."""

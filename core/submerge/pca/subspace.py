@@ -22,8 +22,7 @@ from submerge._linalg import Array, Storage, leading, signs, unmasked
 from submerge.errors import SchemaMismatch, ShapeError, UsageError, ValuesError, whole
 from submerge.schema import Schema
 
-LARGEST = 1e140
-"""Largest reading: sums of larger squares may overflow float64."""
+LARGEST = 1e140  # largest reading: sums of larger squares may overflow float64
 
 LARGEST_SINGLE = 1e37
 """Largest reading for float32: its distance to the mean may overflow above this."""

@@ -21,17 +21,10 @@ from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch
 from submerge.stats.score_limits import Limits
 
-PATIENCE_S = 10.0
-"""A reply that comes later is dropped."""
-
-MOST_BODY = 64 << 10
-"""Bytes of a reply's body. What is longer comes in pages."""
-
-MOST_STEP_S = 86_400
-"""Seconds of the longest step."""
-
-DEEPEST = 16
-"""Names on the way of a question."""
+PATIENCE_S = 10.0  # a reply that comes later is dropped
+MOST_BODY = 64 << 10  # Bytes of a reply's body. What is longer comes in pages.
+MOST_STEP_S = 86_400  # seconds of the longest step
+DEEPEST = 16  # names on the way of a question
 
 
 class Question(NamedTuple):
@@ -410,8 +403,7 @@ Message = (
     | ReplyTaken
 )
 
-FromBelow = Join | Report | DrillReport | QuestionReply
-"""What a child sends; each has one answer."""
+FromBelow = Join | Report | DrillReport | QuestionReply  # what a child sends; each has one answer
 
 
 def successor(measured: Incarnation, family: str) -> Incarnation:

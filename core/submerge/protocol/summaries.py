@@ -31,11 +31,8 @@ from submerge.schema import Schema
 
 # Both kinds of summary list their `parts`, so that merging and scoring need not know the kind.
 
-Piece = Subspace | WholeScatter
-"""What holds the rows of one space."""
-
-BLOCK = 64
-"""Rows of features learnt at once."""
+Piece = Subspace | WholeScatter  # what holds the rows of one space
+BLOCK = 64  # rows of features learnt at once
 
 
 class Method(NamedTuple):

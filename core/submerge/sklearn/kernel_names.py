@@ -60,8 +60,7 @@ def _of_name(kernel: Any, *, degree: int, coef0: float, nu: float) -> Kernel:
     raise UsageError(f"kernel must be one of {names}, or a Kernel, got {kernel!r}")
 
 
-AT_ONCE = 64
-"""Rows whose features are held at once: features are far larger than rows."""
+AT_ONCE = 64  # rows whose features are held at once: features are far larger than rows
 
 
 def random_features(kernel: Kernel, *, features: int, kind: Any, seed: int) -> FeatureMap:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-WIDE = 160
-"""Columns where the output is no terminal, or for `--wide`: nothing is cut."""
+WIDE = 160  # columns where the output is no terminal, or for `--wide`: nothing is cut
 
 
 class AdminClient(NamedTuple):

@@ -18,8 +18,7 @@ from submerge_files.console.units import names_text
 if TYPE_CHECKING:
     from submerge_files.reader import ReadingOptions
 
-SHOWN = 5
-"""Channels that one message lists."""
+SHOWN = 5  # channels that one message lists
 
 
 def condition_of(

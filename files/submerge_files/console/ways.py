@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
     from submerge_client.uplink.tls import Tls
 
-PATIENCE_S = 30.0
-"""Longer than the aggregator itself waits for its disk."""
-
-MOST_TOKEN = 1000
-"""Bytes of a token's file; a token has 52."""
+PATIENCE_S = 30.0  # longer than the aggregator itself waits for its disk
+MOST_TOKEN = 1000  # bytes of a token's file; a token has 52
 
 FORMS = "https://host or https://host:port"
 

@@ -17,8 +17,7 @@ from submerge_files.console.units import printable
 if TYPE_CHECKING:
     from submerge_files.console.curves import Curves
 
-ALARMED = 3
-"""Exit status if there were alarms."""
+ALARMED = 3  # exit status if there were alarms
 
 
 @click.command(

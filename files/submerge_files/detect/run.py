@@ -41,8 +41,7 @@ from submerge_files.score.model import of_saved
 from submerge_files.stretches import check_apart
 from submerge_files.workers import Advance, Task, Workers
 
-PACES = 2.0
-"""Factor between two paces of rows from which they are not the same."""
+PACES = 2.0  # factor between two paces of rows from which they are not the same
 
 OLDER = "an earlier version made the model: alarms are by single channels alone; fit it again"
 

@@ -16,8 +16,7 @@ from submerge_files.console.units import in_words, moment, name_text, printable,
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
 
-MOST_SPANS = 6
-"""Spans that were left out, which the report lists."""
+MOST_SPANS = 6  # spans that were left out, which the report lists
 
 FEW_SPANS, MOST_TIMES = 3, 1000
 """Spans of rows that raised the limits, and how many times, at most, as the report says it."""

@@ -39,8 +39,7 @@ from submerge_files.workers import Workers
 
 WEEK = 604800.0
 
-MOST_MISSED = 6
-"""Faults that were missed, which the report lists."""
+MOST_MISSED = 6  # faults that were missed, which the report lists
 
 
 @dataclass(frozen=True)
@@ -173,14 +172,12 @@ def detect_history(
     return HistoryDetection(detected, curves, comparison, tuple(left_out))
 
 
-MOST_SPANS = 32
-"""Spans of rows that each fault is tried on: a report has to come soon."""
+MOST_SPANS = 32  # spans of rows that each fault is tried on: a report has to come soon
 
 MOST_CHANNELS = 128
 """Channels that are tried: the time grows with their square, and is some seconds here."""
 
-NAMED = 5
-"""Blind channels that the report names."""
+NAMED = 5  # blind channels that the report names
 
 
 @dataclass(frozen=True)

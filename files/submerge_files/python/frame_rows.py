@@ -45,8 +45,7 @@ from submerge_files.reader.time_order import iso
 
 MICRO = 1e6
 
-PLACE = "the frame"
-"""How errors name it."""
+PLACE = "the frame"  # how errors name it
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ from submerge_files.score.model import Normal, of_saved
 from submerge_files.score.output import alarm_column
 from submerge_files.workers import Workers
 
-AT_ONCE = 1024
-"""Rows that are scored together."""
+AT_ONCE = 1024  # rows that are scored together
 
 OVER = ("over", "over_spe", "over_t2")
 

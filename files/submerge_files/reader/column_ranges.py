@@ -10,14 +10,9 @@ import numpy.typing as npt
 from submerge import Array
 from submerge.judge.prepare import LARGEST_SCALED
 
-MARKS = 5
-"""Outermost values of a channel, on each side, that may be apart from the others."""
-
-FEWEST_IN_RANGE = 3
-"""Rows of such a value from which it marks something."""
-
-APART = 2.0
-"""How far it is then from all others, over the range of these."""
+MARKS = 5  # outermost values of a channel, on each side, that may be apart from the others
+FEWEST_IN_RANGE = 3  # rows of such a value from which it marks something
+APART = 2.0  # how far it is then from all others, over the range of these
 
 FEWEST_RISES, RISES_EACH = 50, 1000
 """Steps up that show a meter, and for each step down, as where it begins again."""

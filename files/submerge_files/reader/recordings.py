@@ -209,8 +209,7 @@ def open_recordings(
     return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
 
 
-MOST_HELD = 1 << 22
-"""Numbers of rows that are held, so that a file is read once for many machines."""
+MOST_HELD = 1 << 22  # numbers of rows that are held, so that a file is read once for many machines
 
 
 class RowsByMachine:

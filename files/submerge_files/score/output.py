@@ -32,8 +32,7 @@ from submerge_files.score.node_file import NodeFile
 CSV_HEAD, JSON_HEAD = "file,row,", '{"file": '
 """How files of scores begin: no other file is overwritten."""
 
-TIME = "time"
-"""What the column of times is called in the output, whatever it is called in the file."""
+TIME = "time"  # what the column of times is called in the output, whatever it is called in the file
 
 Column = npt.NDArray[Any]
 
@@ -204,8 +203,7 @@ def _texts(name: str, values: Column) -> list[str]:
 
 SUFFIX = ".parquet"
 
-GROUP_ROWS = 1 << 16
-"""Rows that are written together."""
+GROUP_ROWS = 1 << 16  # rows that are written together
 
 
 def begins_as_scores(path: Path) -> bool:
@@ -300,8 +298,7 @@ OTHERS = frozenset((".xlsx", ".xls", ".ods", ".feather", ".arrow", ".npy", ".pkl
 """Endings of formats that scores are not written in."""
 
 GZIP = ".gz"
-LEVEL = 6
-"""The gzip command's default."""
+LEVEL = 6  # the gzip command's default
 
 
 def check_target(path: Path | None, *, inputs: Iterable[Path]) -> None:

@@ -18,11 +18,8 @@ from submerge_files.console.units import printable
 from submerge_files.score.model import Normal
 from submerge_files.score.output import FileRows
 
-MOST_ANOMALOUS = 5
-"""Rows that the summary lists."""
-
-HIGH = 0.99
-"""The limit above which rows count for the list of first channels."""
+MOST_ANOMALOUS = 5  # rows that the summary lists
+HIGH = 0.99  # the limit above which rows count for the list of first channels
 
 MOST_CHANNELS = 8
 

@@ -17,8 +17,7 @@ from submerge_operate.doctor.findings import DAY_S, Finding, fails, ok, warning
 SOON_S = 30 * DAY_S
 """Time before a certificate's end from which to warn; at most a quarter of its life."""
 
-CREDENTIALS = Path("/run/credentials")
-"""Where systemd puts a unit's credentials by default."""
+CREDENTIALS = Path("/run/credentials")  # where systemd puts a unit's credentials by default
 
 
 class ShownCertificate(NamedTuple):

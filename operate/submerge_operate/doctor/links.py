@@ -23,14 +23,12 @@ from submerge_files.console.units import in_words, moment
 from submerge_operate.doctor.findings import Finding, fails, ok, warning
 from submerge_proto.wire import codec, topics
 
-BEHIND_S = 60.0
-"""Seconds by which a clock may be behind that of the model's maker."""
+BEHIND_S = 60.0  # seconds by which a clock may be behind that of the model's maker
 
 UNCHECKED = "not checked: whether it accepts this group and schema"
 """Only a join shows that, and doctor sends nothing."""
 
-BROKER = "BROKER"
-"""In hints, for the name of a broker's kit, which this node does not know."""
+BROKER = "BROKER"  # in hints, for the name of a broker's kit, which this node does not know
 
 RUNNING = "is the parent running under that name? run submerge doctor there"
 
@@ -194,8 +192,7 @@ def _hello(greetings: list[Hello | Model]) -> Hello:
     raise Unreached("it has a model, but sends no hello", RUNNING)
 
 
-PATIENCE_S = 5.0
-"""Seconds for each step."""
+PATIENCE_S = 5.0  # seconds for each step
 
 
 class Unreached(Exception):

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from submerge_client.config.alarms import Destinations
     from submerge_client.config.links import UplinkConfig
 
-PATIENCE_S = 20.0
-"""For all destinations together: one that hangs has its own, which is shorter."""
+PATIENCE_S = 20.0  # for all destinations together: one that hangs has its own, which is shorter
 
 
 @click.command(epilog="Example: submerge alarms test --config client.toml")

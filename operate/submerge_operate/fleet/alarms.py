@@ -90,8 +90,7 @@ def _time_of(alarm: dict[str, Any]) -> float:
 
 EVERY_S = 1.5
 
-MOST = 10_000
-"""Alarms that are remembered, so that none is shown twice."""
+MOST = 10_000  # alarms that are remembered, so that none is shown twice
 
 Event = Literal["start", "end", "gone"]
 """It began; it is over; no node reports it any more while it was open: its node was forgotten."""
@@ -156,8 +155,7 @@ def _alarm(view: AlarmView) -> Alarm:
     return alarm_of(facts | {"node": f"{view.group}/{view.node}"})
 
 
-NARROW = 120
-"""On fewer columns an alarm may take several lines."""
+NARROW = 120  # on fewer columns an alarm may take several lines
 
 
 @click.group(cls=ListedFirst, epilog="Example: submerge alarms --follow --config root.toml")

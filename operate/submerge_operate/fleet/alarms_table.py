@@ -19,8 +19,7 @@ CAUSE_LINES = "\n".join(
     ["\b", "In the column cause:", *(f"  {cause:<9} {words}" for cause, words in CAUSES.items())]
 )
 
-NEWS = 2.0
-"""Least evidence that is shown: less is no evidence of anything."""
+NEWS = 2.0  # least evidence that is shown: less is no evidence of anything
 
 ORDINARY = 26
 """Most characters of an alarm's id that stay on one line. An id is there to copy: never cut."""

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from submerge_aggregator.questions.histories import HistoryView, PushedView
     from submerge_files.model_file import SavedModel
 
-LITTLE = 0.1
-"""Share of a weight: of less, a push warns."""
+LITTLE = 0.1  # share of a weight: of less, a push warns
 
 
 def pushed_text(file: str, done: PushedView) -> str:

@@ -92,8 +92,7 @@ def page_of(
     return admin.read(NodesPage, "tree", group, **query)
 
 
-WITHIN_S, AGAIN_S = 5.0, 0.25
-"""How long an order that goes down is looked after, and how often."""
+WITHIN_S, AGAIN_S = 5.0, 0.25  # how long an order that goes down is looked after, and how often
 
 
 class FoundNode(NamedTuple):

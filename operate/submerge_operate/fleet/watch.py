@@ -18,8 +18,7 @@ from submerge_files.console.ways import NoAnswer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-WATCH_S = 3.0
-"""Between two looks."""
+WATCH_S = 3.0  # between two looks
 
 WATCH = flag_option(
     "--watch",

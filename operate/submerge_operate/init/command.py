@@ -64,13 +64,11 @@ def _check(text: str) -> None:
             raise UsageError(f"this cannot be configured: {why}") from error
 
 
-FOLDER = "kept"
-"""Where a machine keeps what it knows, beside its configuration."""
+FOLDER = "kept"  # where a machine keeps what it knows, beside its configuration
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
-LONGEST_NODE = 59
-"""Characters: its root's name is longer."""
+LONGEST_NODE = 59  # characters: its root's name is longer
 
 QUESTION = """\
 Where do readings come from? host: this machine's own figures; mqtt://broker; recorded readings;

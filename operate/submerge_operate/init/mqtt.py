@@ -34,13 +34,11 @@ DESCRIBED_S, SILENT_S = 5.0, 0.5
 QUIET_S, LONGEST_S = 20.0, 300.0
 """It stops listening when nothing new came for so long, and at the latest."""
 
-TRY_S = 15.0
-"""How long a connection may take."""
+TRY_S = 15.0  # how long a connection may take
 
 LOOK_S = 0.05
 
-ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
-"""What says nothing to a person."""
+ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # what says nothing to a person
 
 CURES = (
     ("Connection refused", "nothing listens there: is the broker running, and the port right?"),

@@ -112,11 +112,8 @@ def _schema(schema: SchemaConfig) -> str:
     return "\n".join([*lines, "]\n"])
 
 
-MOST_SHOWN = 60
-"""Channels in a list; the file has all."""
-
-MOST_LEFT_OUT = 12
-"""Fields that are named for one reason."""
+MOST_SHOWN = 60  # channels in a list; the file has all
+MOST_LEFT_OUT = 12  # fields that are named for one reason
 
 
 def lines_of(proposal: Proposal) -> Iterator[str]:
@@ -162,8 +159,7 @@ def _reasons(left_out: Iterable[OmittedField]) -> Iterator[str]:
 
 MOST_CHANNELS = 512
 
-ENOUGH = 5
-"""Readings after which one that has not changed is a constant, whatever it is called."""
+ENOUGH = 5  # readings after which one that has not changed is a constant, whatever it is called
 
 TOTALS = ("kWh", "Wh", "MWh", "kvarh", "m³", "m3", "L", "l", "GB", "MB")
 
@@ -190,8 +186,7 @@ temperature humidity pressure power voltage current illuminance illuminance_lux 
 pm10 voc tvoc moisture soil_moisture frequency flow level distance speed brightness dewpoint
 apparentpower reactivepower factor apower tc rh noise weight
 """
-QUANTITIES = frozenset(MEASURED.split())
-"""Last parts of names that say that it is a measurement."""
+QUANTITIES = frozenset(MEASURED.split())  # last parts of names that say that it is a measurement
 
 MINOR, CONSTANT = "about the device, not what it measures", "constant while listening"
 STATE = "states and words: --states takes those that have numbers"

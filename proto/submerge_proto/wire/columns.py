@@ -26,8 +26,7 @@ from submerge_proto.wire.sizes import (
 MOST_DIM, MOST_RANK = 1 << 20, 1 << 10
 """Most dimensions and most columns: more than any device sends."""
 
-ALIKE = 8.0
-"""Columns may be coarse whose sigma is at most so many times the smallest."""
+ALIKE = 8.0  # columns may be coarse whose sigma is at most so many times the smallest
 
 OFF, OFF_COARSE, HONEST = 1e-3, 5e-2, 1e-5
 """How far from orthonormal columns may be: float32 ones, coarse ones, and by float32's rounding."""

@@ -42,8 +42,7 @@ class RowTimes:
         return int(self._times[row % KEPT])
 
 
-SLOW_S = 1.0
-"""For so long a reader may take nothing, before it counts as blocked."""
+SLOW_S = 1.0  # for so long a reader may take nothing, before it counts as blocked
 
 GRACE_S = 2.0
 """How long the end waits for the reader: less than a supervisor waits for a program to end."""

@@ -189,8 +189,7 @@ KINDS = ("malformed", "too_long", "unusable", "unknown")
 
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
-MOST_NAMES = 1000
-"""Unknown names that wait for the log."""
+MOST_NAMES = 1000  # unknown names that wait for the log
 
 
 class MetricDecoder:
@@ -251,8 +250,7 @@ class MetricDecoder:
                     self._unlisted[name] = None
 
 
-LAST_BYTES = 1 << 16
-"""What a pipe holds: so much is read after the sensor is stopped."""
+LAST_BYTES = 1 << 16  # what a pipe holds: so much is read after the sensor is stopped
 
 
 class InfluxReadings:

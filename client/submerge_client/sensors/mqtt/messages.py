@@ -131,11 +131,8 @@ KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained", "alike")
 """The kinds of messages and numbers that it counts."""
 
 ASK_AGAIN_S = 60.0
-MOST_ASKED = 64
-"""Edge nodes that are asked for a birth, each once in `ASK_AGAIN_S`."""
-
-TIMESTAMP = "timestamp"
-"""The value of `time` that reads the times of Sparkplug B."""
+MOST_ASKED = 64  # edge nodes that are asked for a birth, each once in `ASK_AGAIN_S`
+TIMESTAMP = "timestamp"  # the value of `time` that reads the times of Sparkplug B
 
 
 class NamedReading(NamedTuple):

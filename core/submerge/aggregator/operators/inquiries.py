@@ -12,11 +12,8 @@ from typing import NamedTuple
 from submerge.protocol import messages
 from submerge.protocol.machine import Consult, Effect, Now, Replied, Send
 
-MOST_OPEN = 256
-"""Questions that wait for a reply."""
-
-BURST, PER_S = 64.0, 32.0
-"""Questions at once, and a second: an aggregator has other things to do."""
+MOST_OPEN = 256  # questions that wait for a reply
+BURST, PER_S = 64.0, 32.0  # questions at once, and a second: an aggregator has other things to do
 
 
 class OpenQuestion(NamedTuple):

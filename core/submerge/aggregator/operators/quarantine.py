@@ -16,8 +16,7 @@ Cause = Literal["operator", "shrunk", "equivocated twice", "unreadable"]
 """An operator's order; an incarnation that reports less than before; two pairs of reports with one
 number each; rows with which no node could read the model (`self_check`): an aggregator's, too."""
 
-AGAIN_S = 3600.0
-"""A second equivocation counts only within this time of the first."""
+AGAIN_S = 3600.0  # a second equivocation counts only within this time of the first
 
 SLIPS, MOST_QUARANTINED = 256, 1024
 """Most nodes of a group that are remembered to have equivocated; most that are quarantined without

@@ -76,11 +76,8 @@ def rows_moved(
             yield key, replace(row, report=marked, digest=seen)
 
 
-CLOSED, FENCES = 64, 8
-"""Closed incarnations and fences that are remembered of a node."""
-
-CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4
-"""Most live rows of a client, and of an aggregator."""
+CLOSED, FENCES = 64, 8  # closed incarnations and fences that are remembered of a node
+CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4  # most live rows of a client, and of an aggregator
 
 
 @dataclass(frozen=True, slots=True, eq=False)

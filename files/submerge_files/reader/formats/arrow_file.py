@@ -40,8 +40,7 @@ class DamagedHeader(Exception):
     """A header lacks what it must have."""
 
 
-DAMAGE = (struct.error, IndexError, DamagedHeader)
-"""What reading a damaged header raises."""
+DAMAGE = (struct.error, IndexError, DamagedHeader)  # what reading a damaged header raises
 
 _DICTIONARY, _BATCH = 2, 3
 """Kinds of message that have buffers: `MessageHeader` of the format's Message.fbs."""
@@ -171,11 +170,8 @@ def columns_in(pa: Any, batch: Any, names: Sequence[str]) -> Array:
 
 PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 FEATHER_1 = b"FEA1"
-FILE_START = 8
-"""Where the messages of a file begin: after its first bytes and their padding."""
-
-MOST_BYTES = 1 << 30
-"""Most bytes of a row group's columns in use, or of a record batch, unpacked."""
+FILE_START = 8  # where the messages of a file begin: after its first bytes and their padding
+MOST_BYTES = 1 << 30  # most bytes of a row group's columns in use, or of a record batch, unpacked
 
 
 def recognizes(source: Source) -> bool:

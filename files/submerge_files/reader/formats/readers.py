@@ -39,8 +39,7 @@ from submerge_files.reader.formats.tables import (
 )
 from submerge_files.reader.time_form import is_time, to_seconds
 
-BLOCK_BYTES = 1 << 20
-"""Bytes that pyarrow parses at once; a row has to be shorter."""
+BLOCK_BYTES = 1 << 20  # bytes that pyarrow parses at once; a row has to be shorter
 
 NANS = ("NAN", "Nan", "-nan", "-NaN", "+nan", "+NaN")
 """Gaps beside those of `MISSING`, as numbers are written."""
@@ -298,8 +297,7 @@ def _texts(values: Array) -> tuple[str, ...]:
     return tuple("" if value != value else f"{float(value):.17g}" for value in values)
 
 
-WORKBOOKS = ("an Excel workbook", "a spreadsheet")
-"""What the first bytes of one are called."""
+WORKBOOKS = ("an Excel workbook", "a spreadsheet")  # what the first bytes of one are called
 
 
 @dataclass(frozen=True)

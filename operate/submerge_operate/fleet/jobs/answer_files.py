@@ -136,8 +136,7 @@ def _is_archive(path: Path) -> bool:
         return False
 
 
-HEADS = (b"cluster,rows,", b"channel,unit,mean,deviation\n")
-"""How tables begin."""
+HEADS = (b"cluster,rows,", b"channel,unit,mean,deviation\n")  # how tables begin
 
 
 def _archive(result: JobResult) -> bytes:

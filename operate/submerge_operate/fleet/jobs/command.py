@@ -55,8 +55,7 @@ OUT = click.option(
 PLOT = click.option("--plot", type=FILE, help="Draw the answer into this PNG.")
 ANSWER = together(OUT, PLOT)
 
-PICTURES = ("kmeans",)
-"""Kinds whose answer can be drawn."""
+PICTURES = ("kmeans",)  # kinds whose answer can be drawn
 
 
 class JobGroup(ListedFirst):
@@ -223,8 +222,7 @@ def rounds_shown(*, shown: bool) -> Iterator[Callable[[str], None]]:
 
 TYPES: dict[str, Any] = {"whole": int, "number": float, "text": str}
 
-PREFIX = "setting_"
-"""Of the names under which a command is given settings: they are no others'."""
+PREFIX = "setting_"  # of the names under which a command is given settings: they are no others'
 
 
 def settings_given(given: dict[str, Any]) -> Settings:
@@ -251,8 +249,7 @@ def _option(setting: JobSetting, named: str) -> Decorator:
     )
 
 
-WITHIN_S, LEAST = 3600.0, 1
-"""What holds where nothing is said."""
+WITHIN_S, LEAST = 3600.0, 1  # what holds where nothing is said
 
 IN_A_FLEET = together(
     click.option(

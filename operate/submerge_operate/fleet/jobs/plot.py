@@ -10,8 +10,7 @@ from submerge_files.console.figures import Figure, save
 from submerge_operate.fleet.jobs.answer_files import check_whole
 from submerge_operate.fleet.jobs.results import JobResult
 
-MOST_LABELS = 60
-"""More channels than this are numbered, not named."""
+MOST_LABELS = 60  # more channels than this are numbered, not named
 
 
 def draw(result: JobResult, path: Path) -> None:
