@@ -28,8 +28,6 @@ PATIENCE_S = 5.0  # at the end, the longest wait for the disk
 
 
 class Record(Protocol):
-    """What records an entry."""
-
     def __call__(self, event: str, /, **facts: object) -> None:
         """Record an event, one of `entries.EVENTS`, with its facts."""
 

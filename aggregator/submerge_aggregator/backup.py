@@ -65,8 +65,6 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class CopyIdentity:
-    """Whose copy it is, and of which commit."""
-
     node: str
     incarnation: str
     software: str
@@ -176,8 +174,6 @@ def model_of_rows(node: AggregatorNode, ledger: Ledger, now: Now, group: str) ->
 
 
 class StoreCopy(NamedTuple):
-    """A copy that is whole."""
-
     path: Path
     identity: CopyIdentity
     kept: dict[Key, bytes]
@@ -339,8 +335,6 @@ POLL_S = 1.0  # longest wait for a copy to be whole, before it is said how far i
 
 @dataclass(frozen=True, slots=True)
 class BackupView:
-    """How far a copy is."""
-
     name: str
     # bytes of the database; `total` may grow with the store
     copied: int

@@ -74,16 +74,12 @@ class Down(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """A message without an answer."""
-
     inbound: Inbound
     why: str
     kind: Refusal = "foreign"
 
 
 class Up(NamedTuple):
-    """To the parent."""
-
     group: str
     kind: Kind
     data: bytes
@@ -106,8 +102,6 @@ class AlarmsChanged(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """To an operator."""
-
     asked: Asked
     value: Any
 
@@ -117,8 +111,6 @@ Out = Down | Refuse | Up | All | AlarmsChanged | Reply | Replied | Consult | Tra
 
 @dataclass(slots=True)
 class Tallies:
-    """Counters of a commit worker."""
-
     reports: int = 0
     joins: int = 0
     commits: int = 0
@@ -175,8 +167,6 @@ NOTED = {
 
 
 class BatchEntries:
-    """Entries of one batch at a time."""
-
     def __init__(self, record: Record, steady: Callable[[], float]) -> None:
         self._record, self._steady = record, steady
         self._waiting: list[tuple[str, dict[str, Any]]] = []

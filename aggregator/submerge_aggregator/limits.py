@@ -117,8 +117,6 @@ MOST_BYTES = 16 << 20  # bytes of messages that wait, if nothing else is configu
 
 
 class MessageBudget:
-    """Bytes that messages hold."""
-
     def __init__(self, limit: int) -> None:
         self.limit, self.used = limit, 0
         self._held: dict[str, int] = {}

@@ -395,8 +395,6 @@ MOST_BYTES = 4096  # of the file that are read
 
 @dataclass(frozen=True, slots=True)
 class BackupRecord:
-    """What is kept of the newest copy."""
-
     made_s: float
     bytes: int
 

@@ -154,8 +154,6 @@ class RecentReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ShownChannel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A channel's name and unit."""
-
     name: str
     unit: str
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 class TableLine(NamedTuple):
-    """A line of a package's table of commands."""
-
     module: str
     summary: str
     install: str  # what to install for it, in words of pip

@@ -224,8 +224,6 @@ STANDING = (
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRules:
-    """What an operator has settled."""
-
     aggregators: Sequence[str] | None = None  # patterns of names; None: any
     nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # patterns, by group; else any
     legacy_kits: bool = True  # certificates without a role are let in

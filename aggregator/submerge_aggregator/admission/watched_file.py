@@ -24,8 +24,6 @@ Content = TypeVar("Content")
 
 
 class WatchedFile(Generic[Content]):
-    """The content of one file."""
-
     def __init__(
         self,
         path: Path,

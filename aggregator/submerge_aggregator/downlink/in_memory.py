@@ -14,8 +14,6 @@ from submerge_proto.wire.codec import Kind
 
 
 class InMemoryDownlink:
-    """A `Downlink` in memory."""
-
     reachable: bool | None = None  # there is no broker between
     reading = None  # messages come whole
 

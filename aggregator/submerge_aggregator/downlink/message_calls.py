@@ -37,8 +37,6 @@ better."""
 
 
 class CallSender(NamedTuple):
-    """The other end of a call."""
-
     peer: str  # the connection's other end
     who: str  # the name that it counts against
     name: str | None  # in its certificate; None without one, "" if it has no name
@@ -101,8 +99,6 @@ def turns_away(answer: bytes) -> bool:
 
 
 class ReportStreams:
-    """The streams that are kept open."""
-
     def __init__(self, size: int, limits: ReadingLimits) -> None:
         self._size = size
         self.places, self.places_each = limits.places(limits.stream_bytes // size)

@@ -21,8 +21,6 @@ GRPC_CALLS = 8  # calls of one kind and group that a child makes at once; and th
 
 
 class ReadingLimits(NamedTuple):
-    """How much is read at a time."""
-
     # bytes of messages that are being read, half of them on streams that stay open
     max_bytes: int = 16 << 20
     max_connections: int = 1200  # connections; a child has one

@@ -23,8 +23,6 @@ FRAME, OF_NODE = 300, 30
 
 
 class ScoreSteps(NamedTuple):
-    """The steps that are asked for."""
-
     since_s: int
     step_s: int
 
@@ -48,8 +46,6 @@ class ScoreSteps(NamedTuple):
 
 
 class ScoresAsked(NamedTuple):
-    """Whose scores are asked for, and when."""
-
     group: str
     steps: ScoreSteps
     node: str = ""

@@ -31,8 +31,6 @@ PAST_MINUTES, AHEAD_MINUTES = 120, 1
 
 
 class TrailHeard(NamedTuple):
-    """Levels of a node's minutes."""
-
     group: str
     node: str
     first: int
@@ -170,8 +168,6 @@ class LevelsKey(NamedTuple):
 
 
 class AlarmRow(NamedTuple):
-    """An alarm as it is kept."""
-
     group: str
     id: str
     at: float  # when it ended, or began if it is open; alarms are in this order
@@ -406,8 +402,6 @@ class ScoresPage:
 
 @dataclass(frozen=True, slots=True)
 class VersionView:
-    """A version of a group's model."""
-
     version: int
     created_s: float
     rank: int

@@ -48,8 +48,6 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class GroupSchema(NamedTuple):
-    """Of which rows a group's jobs are."""
-
     canonical: bytes
     fingerprint: str
     width: int

@@ -31,8 +31,6 @@ MOST_BYTES = HEAD + MOST_HEADER + MOST_PAYLOAD
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobRecord:
-    """How a job ended."""
-
     job: Job
     # the canonical text of its group's schema, for who reads the answer; empty if not known
     schema: bytes
@@ -59,8 +57,6 @@ class JobRecord:
 
 
 class RecordHeader(NamedTuple):
-    """The beginning of a record's file."""
-
     record: JobRecord
     begins: int
     answer_bytes: int

@@ -12,8 +12,6 @@ Plain = int | float | str | bool | None  # a value of a job's settings
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """One job, in a line."""
-
     id: str
     group: str
     kind: str

@@ -122,8 +122,6 @@ LONGEST_WAIT_S = 3600.0
 
 
 class AlarmNotifier:
-    """Sends the alarms of all groups."""
-
     def __init__(
         self, groups: Mapping[str, tuple[Subtree, Sinks]], clock: Callable[[], Now]
     ) -> None:

@@ -92,8 +92,6 @@ FROM_A_PAGE = Denial(403, "shape", "pages in browsers give no orders: there is a
 
 
 class FailedAttempts:
-    """Attempts that failed, by address."""
-
     def __init__(self, steady: Callable[[], float]) -> None:
         self._steady, self._limit = steady, RateLimit(FAILED_PER_S, FAILED_BURST)
 
@@ -102,8 +100,6 @@ class FailedAttempts:
 
 
 class OperatorAccess:
-    """The admin API, for those who may."""
-
     def __init__(
         self,
         app: Starlette,

@@ -34,8 +34,6 @@ MOST_GROUPS = 64  # that a token is limited to
 
 
 class Token(NamedTuple):
-    """What is kept of a token."""
-
     name: str
     scope: Scope
     # Unix seconds; until None: it does not end

@@ -31,8 +31,6 @@ class ExportState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportResult:
-    """What is known of a row."""
-
     status: int
     scores: Mapping[By, float] = field(default_factory=dict)
     # The highest share of normal rows that the score is above, 0 for none.

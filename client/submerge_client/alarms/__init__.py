@@ -21,8 +21,6 @@ GRACE_S = 2.0  # For all sinks together at the end of the program. The next star
 
 
 class Sink(Protocol):
-    """One destination of alarms."""
-
     def update(self, alarms: tuple[Alarm, ...]) -> None:
         """Take the alarms that the node remembers; deliver what is new, now or soon."""
 

@@ -36,8 +36,6 @@ TAIL_BYTES = 1 << 16  # how much of a file's end is read again: a hundred lines 
 
 
 class LineOutput(Protocol):
-    """A file or a stream that takes lines."""
-
     def read(self) -> Collection[tuple[str, str]]:
         """Return name and event of the lines that are known to be there."""
 
@@ -49,8 +47,6 @@ class LineOutput(Protocol):
 
 
 class LineSink:
-    """A sink that writes alarms as lines."""
-
     def __init__(self, output: LineOutput, journal: Journal, *, name: str, group: str) -> None:
         self._output, self._journal, self._name, self._group = output, journal, name, group
         self._encode = msgspec.json.Encoder().encode

@@ -144,8 +144,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 class _Place(NamedTuple):
-    """The right place of a setting."""
-
     keys: tuple[str, ...]
     section: type[Section]
     setting: str

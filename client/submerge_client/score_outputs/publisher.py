@@ -14,8 +14,6 @@ MOST_WAITING = 1000  # most lines that wait for a slow broker; further ones are 
 
 
 class Publisher:
-    """Publishes scores to a broker."""
-
     def __init__(self, link: UplinkConfig, node: str, kit: Path | None = None) -> None:
         self.left_out = 0
         self._topic = topics.score(link.fleet, node)

@@ -52,8 +52,6 @@ AHEAD = 4 * BLOCK
 
 
 class Hand(Protocol):
-    """Takes rows from a sensor."""
-
     def __call__(self, rows: Array, /, *, waited: bool = False, held: Mask | None = None) -> None:
         """Take rows (n, channels) in the schema's order, NaN for a gap; wait for the node.
 

@@ -71,8 +71,6 @@ class JobQueue(Generic[T]):
 
 
 class Came(NamedTuple):
-    """Bytes from the parent."""
-
     kind: Kind
     data: bytes
 
@@ -104,8 +102,6 @@ Hear = Callable[[Heard], None]
 
 
 class Uplink(Protocol):
-    """The connection to one parent."""
-
     def open(self, hear: Hear) -> None:
         """Begin to connect and to hand events to `hear`; returns at once."""
 

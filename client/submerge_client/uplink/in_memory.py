@@ -26,8 +26,6 @@ AGAIN_S = 0.5  # how long a connection stays closed after its `hear` raised
 
 
 class Parent(Protocol):
-    """What children need of a parent."""
-
     def soon(self, what: Callable[[], None], *, after_s: float = 0.0) -> None:
         """Call on its event loop, from any thread; RuntimeError if that loop has ended."""
 

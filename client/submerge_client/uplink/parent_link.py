@@ -79,8 +79,6 @@ class Reach:
 
 
 class ParentLink:
-    """The way to the parent."""
-
     def __init__(self, uplink: Uplink | None, clock: Callable[[], Now]) -> None:
         self.uplink, self._clock = uplink, clock
         self.reach = Reach(lambda: clock().steady)

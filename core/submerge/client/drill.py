@@ -29,8 +29,6 @@ NAMED = 8  # blind channels that a log line names
 
 
 class DrillTask(NamedTuple):
-    """What a drill works with."""
-
     number: int  # of a desired state
     fingerprint: str
     model: NodeScorer

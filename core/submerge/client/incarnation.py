@@ -37,8 +37,6 @@ from submerge.stats.moments import Moments, pooled
 
 @dataclass(frozen=True, slots=True)
 class RowAccount:
-    """Rows by their fate."""
-
     learnt: int = 0
     waiting: int = 0  # for a parent, or a settled schema; the next start sends them
     lost: int = 0  # learnt here, and no parent gets them any more

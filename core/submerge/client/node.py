@@ -125,8 +125,6 @@ TOPICS = ("settings", "recent", "values")  # what can be asked of a client
 
 
 class Consulting:
-    """What a client does with questions."""
-
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
         self._pace = QuestionPace(BURST, PER_S)

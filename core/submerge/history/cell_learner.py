@@ -76,8 +76,6 @@ class CellSummary:
 
 @dataclass
 class CellLearner:
-    """Learns rows cell by cell."""
-
     names: Sequence[str]
     settings: FitSettings
     # Takes each cell with its summary when its rows end; rows that do not follow give several.

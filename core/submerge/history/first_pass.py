@@ -33,8 +33,6 @@ EXCLUDED, LABELLED = "excluded", "labelled as faults"
 
 
 class LearntCells(NamedTuple):
-    """What came of a part of a history."""
-
     cells: Mapping[Cell, CellSummary]  # in the order of rows
     # as in `CellLearner`
     rows: int
@@ -45,8 +43,6 @@ class LearntCells(NamedTuple):
 
 @dataclass
 class FirstPass:
-    """Takes the rows of a history, in order."""
-
     names: Sequence[str]
     settings: FitSettings
     laid: LaidOut = field(default_factory=LaidOut.as_they_come)

@@ -73,8 +73,6 @@ class HistorySpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folds:
-    """What the first pass has come to."""
-
     schema: Schema  # with center and scale
     moments: Moments  # of the channels in their units
     cells: Mapping[Cell, CellSummary]  # those that are learnt, scaled

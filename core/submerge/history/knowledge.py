@@ -22,8 +22,6 @@ from submerge.stats.moments import Moments
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learnt:
-    """What is known of machines from their rows."""
-
     model: Model
     summary: Summary | None = None  # what merges, spare directions too; None for a model from below
     moments: Moments | None = None  # of the channels, in their units

@@ -20,8 +20,6 @@ SOON = AlarmSettings(settle_s=1.0)
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """How a history is learnt."""
-
     rank: int = 0  # directions that SPE and T2 are of; 0 chooses them by held-out likelihood
     rank_max: int = 16  # most directions to choose from
     oversample: int = 5  # spare ones that the model keeps

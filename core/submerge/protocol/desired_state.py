@@ -20,8 +20,6 @@ MOST_VERDICTS = 8  # verdicts on alarms of one node: as many as it remembers ala
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """What operators set for a node."""
-
     node: str
     # Counted by the parent that sends it: rises with every change. At least the wall time, ms.
     number: int

@@ -35,7 +35,6 @@ class AdminClient(NamedTuple):
     way: Way
 
     def get(self, *parts: str, **query: str) -> bytes:
-        """Return the aggregator's answer."""
         return self._ask("GET", parts, query)
 
     def read(self, form: type[Answer], *parts: str, **query: str) -> Answer:
@@ -60,7 +59,6 @@ class AdminClient(NamedTuple):
         return groups[0]
 
     def groups(self) -> list[str]:
-        """Return the groups of the aggregator."""
         return sorted(map(str, json.loads(self.get())["groups"]))
 
     def shown(self, group: str) -> ShownRank | None:
@@ -175,7 +173,6 @@ def say_back(answer: bytes, done: str = "", *, as_json: bool = True) -> None:
 
 
 def say_value(value: object) -> None:
-    """Print a value as JSON."""
     import msgspec
 
     click.echo(msgspec.json.encode(value).decode())

@@ -86,7 +86,6 @@ def default_option(
 
 
 def flag_option(name: str, text: str, *dest: str) -> Decorator:
-    """Return an option without a value."""
     return click.option(name, *dest, is_flag=True, help=text)
 
 

@@ -29,8 +29,6 @@ class NoAnswer(SubmergeError):
 
 
 class Way(Protocol):
-    """How a command reaches an aggregator."""
-
     @property
     def name(self) -> str:
         """Where that is, for people."""
@@ -49,15 +47,12 @@ class UnixSocket(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path."""
         return str(self.path)
 
     def connect(self) -> tuple[http.client.HTTPConnection, dict[str, str]]:
-        """Return a connection that is not open yet, and no headers."""
         return _OverUnix(self.path), {}
 
     def failure(self, error: Exception) -> SubmergeError:
-        """Return what a connection's error means."""
         if isinstance(error, PermissionError):
             return UsageError(
                 f"{self.path} is its owner's alone: run this as the aggregator's user"
@@ -75,7 +70,6 @@ class Https(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The url."""
         return self.url
 
     def connect(self) -> tuple[http.client.HTTPConnection, dict[str, str]]:
@@ -91,7 +85,6 @@ class Https(NamedTuple):
         return safe, headers
 
     def failure(self, error: Exception) -> SubmergeError:
-        """Return what a connection's error means, and what to do."""
         import ssl
 
         if isinstance(error, ssl.SSLCertVerificationError):

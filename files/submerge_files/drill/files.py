@@ -53,8 +53,6 @@ class FaultsToTry:
 
 @dataclass(frozen=True, kw_only=True)
 class DrillRequest(FaultsToTry):
-    """What to try on files."""
-
     reading: ScoreRequest
     highest: HighestSoFar = field(default_factory=HighestSoFar)
 

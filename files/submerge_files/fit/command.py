@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def schema_like(path: Path) -> Schema:
-    """Return the schema of a saved model."""
     # Without names or scaling, or with a kernel, rows of files cannot be learnt so: that is
     # refused.
     from submerge_files import model_file

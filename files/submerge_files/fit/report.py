@@ -62,7 +62,6 @@ def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> 
 
 
 def as_text(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> list[tuple[str, str]]:
-    """Return the report as lines: names and values."""
     first, folds = fitted.first, fitted.folds
     files = counted(len(recordings.files), "file")
     lines = [("rows", f"{first.rows:,} in {files}{_span(fitted)}")]

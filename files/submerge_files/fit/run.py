@@ -58,7 +58,6 @@ class Comparison:
 
     @property
     def missed(self) -> list[Label]:
-        """The faults that were not found."""
         return [label for label, delay in self.delays if delay is None]
 
     @property
@@ -88,7 +87,6 @@ class Comparison:
         }
 
     def as_text(self) -> list[tuple[str, str]]:
-        """Return it as lines: names and values."""
         found, missed = self.found, self.missed
         parts = [f"{len(found)} of {counted(len(self.delays), 'known fault')} found"]
         if found:
@@ -189,11 +187,9 @@ class FitDrill:
     why_not: str = ""
 
     def as_object(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
         return {"within": self.within, "why_not": self.why_not, "channels": self.channels}
 
     def as_text(self) -> list[tuple[str, str]]:
-        """Return it as lines: names and values."""
         if self.why_not:
             return [("drill", f"none: {self.why_not}")]
         sizes = {each["channel"]: _deviations(each) for each in self.channels}
@@ -263,8 +259,6 @@ def _range(sizes: list[float]) -> str:
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What to learn, and what to say of it."""
-
     recordings: Recordings
     settings: FitSettings
     output: Path

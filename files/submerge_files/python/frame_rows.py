@@ -65,8 +65,6 @@ class FrameColumn:
 
 @dataclass(frozen=True)
 class Frame:
-    """A table whose columns have names."""
-
     rows: int
     names: tuple[str, ...]
     columns: tuple[FrameColumn, ...]
@@ -293,7 +291,6 @@ class FrameRows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The channels' names."""
         return tuple(channel.name for channel in self.channels)
 
     @property

@@ -42,14 +42,11 @@ OVER = ("over", "over_spe", "over_t2")
 
 @dataclass(frozen=True, eq=False)
 class FrameJudge:
-    """Judges rows by one model."""
-
     saved: SavedModel
     learnt: Learnt
 
     @classmethod
     def of(cls, saved: SavedModel) -> FrameJudge:
-        """Return what judges by a model."""
         learnt, normal = learnt_of(saved), of_saved(saved)
         if normal.channels < normal.schema.width or not saved.schema.linear:
             raise UsageError(
@@ -60,7 +57,6 @@ class FrameJudge:
 
     @cached_property
     def normal(self) -> Normal:
-        """What scores rows."""
         return of_saved(self.saved)
 
     @property

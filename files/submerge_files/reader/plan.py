@@ -116,8 +116,6 @@ def _keys(span: Span) -> Names:
 
 
 class ReadingPlan(NamedTuple):
-    """How files are read together."""
-
     names: tuple[str, ...]
     readings: tuple[FileReading, ...]
     notes: tuple[str, ...]

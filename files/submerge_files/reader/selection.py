@@ -188,7 +188,6 @@ def _bare(heading: str) -> str:
 
 
 def some(names: Collection[str]) -> str:
-    """Return the first of some names."""
     listed = [f'"{name}"' if "," in name else name for name in names]
     more = len(listed) - SHOWN
     return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")

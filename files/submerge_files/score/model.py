@@ -33,8 +33,6 @@ ZIP = b"PK\x03\x04"  # how an engine's file begins: `submerge.dumps` writes `.np
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """A model with what scoring needs."""
-
     about: str
     schema: Schema
     summary: Summary

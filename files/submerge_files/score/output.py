@@ -129,8 +129,6 @@ def alarm_column(kind: By) -> str:
 
 
 class CsvScoreLines:
-    """CSV, with a heading."""
-
     def __init__(self, headings: ScoreHeadings) -> None:
         self._headings = headings
 

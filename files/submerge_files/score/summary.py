@@ -36,8 +36,6 @@ class AnomalousRow:
 
 
 class ScoreSummary:
-    """Counts rows as they are scored."""
-
     def __init__(self, normal: Normal) -> None:
         self._normal, self._names = normal, normal.schema.names
         self.rows = self.scored = 0

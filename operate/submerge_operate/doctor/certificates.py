@@ -21,8 +21,6 @@ CREDENTIALS = Path("/run/credentials")  # where systemd puts a unit's credential
 
 
 class ShownCertificate(NamedTuple):
-    """The certificate that a link shows."""
-
     setting: str
     host: str
     tls: Tls | None  # None: no TLS

@@ -19,8 +19,6 @@ DAY_S = 86400.0
 
 
 class Finding(NamedTuple):
-    """The result of a check."""
-
     check: str
     state: State  # with "fails" the program cannot work; with "warning" it can, for now
     # what was found, in a line; what to do, empty if all is well

@@ -56,8 +56,6 @@ def command(config: Path, as_json: bool) -> None:
 
 
 class _Trial(NamedTuple):
-    """Who sends a test, and where."""
-
     node: str
     group: str
     alarms: Destinations

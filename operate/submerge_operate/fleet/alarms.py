@@ -97,8 +97,6 @@ Event = Literal["start", "end", "gone"]
 
 
 class Followed:
-    """The alarms that were shown already."""
-
     def __init__(self) -> None:
         self._known: dict[str, tuple[Alarm, AlarmView]] | None = None
         self._gone: frozenset[str] = frozenset()

@@ -28,7 +28,6 @@ from submerge_files.drill.table import print_table
 from submerge_operate.fleet.node_places import when_applied
 
 if TYPE_CHECKING:
-    from submerge.history.knowledge import Learnt
     from submerge_aggregator.questions.survey import DrillView
     from submerge_files.drill.files import FileAnswer
     from submerge_files.score.model import Normal
@@ -175,6 +174,7 @@ def _on_files(
     quantity: str,
     **reading: Any,
 ) -> None:
+    from submerge.history.knowledge import Learnt
     from submerge_files import model_file
     from submerge_files.console.progress import advancing
     from submerge_files.drill.files import DrillRequest, drill_files

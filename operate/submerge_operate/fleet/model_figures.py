@@ -97,8 +97,6 @@ class KernelText:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A model in figures."""
-
     whence: str
     group: str
     version: int
@@ -267,8 +265,6 @@ MOST_SHIFTED = 5  # channels that are named for a person
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """One model against another."""
-
     rank: int  # leading directions that are compared
     separated: int  # how many of them are separated from those behind, in both
     angles_deg: tuple[float, ...]  # principal, the largest first

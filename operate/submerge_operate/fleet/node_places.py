@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 class PlacedNode(NamedTuple):
-    """A node, and the aggregators above it."""
-
     under: str  # their names, from the one below the aggregator that is asked, with slashes between
     view: NodeView
 
@@ -96,8 +94,6 @@ WITHIN_S, AGAIN_S = 5.0, 0.25  # how long an order that goes down is looked afte
 
 
 class FoundNode(NamedTuple):
-    """A node."""
-
     node: str
     group: str
     under: str  # the aggregators above it, as in `PlacedNode`; empty: it reports here

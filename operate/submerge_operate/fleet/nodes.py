@@ -71,8 +71,6 @@ def _lines(value: Any, name: str) -> Iterator[str]:
 
 
 class ScoredRow(NamedTuple):
-    """A row."""
-
     at: float  # Unix seconds
     scores: dict[str, tuple[float, float | None]]  # of each kind: its value, and its limit or None
     blame: dict[str, float]  # channels and their shares

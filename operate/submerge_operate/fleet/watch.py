@@ -33,8 +33,6 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class LiveView(Generic[Content]):
-    """What is watched."""
-
     look: Callable[[], Content]
     draw: Callable[[Content], RenderableType]
     # returns the lines of what has changed since the content before; None at first

@@ -153,8 +153,6 @@ class _Ear(NamedTuple):
 
 
 class Hearing:
-    """Takes messages of devices."""
-
     def __init__(self, asked: Sequence[str], *, rebirth: bool = False) -> None:
         self._asked, self._rebirth = tuple(asked), rebirth
         self._descriptions, self._described = Descriptions(), list[DescribedField]()

@@ -195,8 +195,6 @@ SCALES = """\
 
 @dataclass(frozen=True)
 class BrokerOptions:
-    """How to listen to a broker."""
-
     url: str
     topics: tuple[str, ...] = ()  # patterns; empty for all
     username: str | None = None

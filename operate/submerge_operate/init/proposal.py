@@ -17,8 +17,6 @@ from submerge_files.console.units import in_words, name_text, names_text
 
 @dataclass(frozen=True)
 class FoundChannel:
-    """A channel that is proposed."""
-
     name: str
     unit: str = ""
     every_s: float | None = None  # between its readings
@@ -29,16 +27,12 @@ class FoundChannel:
 
 @dataclass(frozen=True)
 class OmittedField:
-    """A field that is not proposed, and why."""
-
     name: str
     why: str
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a configuration would have."""
-
     source: str
     sensor: str
     schema: SchemaConfig
@@ -208,8 +202,6 @@ STATES = {word: number for pair in PAIRS for word, number in zip(pair, (1.0, 0.0
 
 @dataclass(frozen=True)
 class Choice:
-    """What is proposed of a broker's fields."""
-
     found: tuple[FoundChannel, ...]
     left_out: tuple[OmittedField, ...]
     states: dict[str, float]

@@ -39,8 +39,6 @@ Held = Callable[[AggregatorNode, Now], dict[str, Counts]]
 
 @dataclass(frozen=True, slots=True)
 class BoxState:
-    """How a machine is."""
-
     rows: int  # read since the program began
     # readings of all its lives: learnt, and seen but not learnt
     learnt: int

@@ -27,8 +27,6 @@ GUESS = 0.1  # the least scale of a field that was not heard for long enough, as
 
 
 class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
-    """A field that was heard."""
-
     name: str
     unit: str
     offset: float  # mean of what was heard, in its unit

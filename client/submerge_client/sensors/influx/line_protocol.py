@@ -54,8 +54,6 @@ class MalformedLine(PeerError):
 
 
 class ParsedLine(NamedTuple):
-    """A metric."""
-
     measurement: str
     tags: dict[str, str]
     fields: dict[str, Value]

@@ -35,8 +35,6 @@ REMEMBERED = 256
 
 
 class TimedRow(NamedTuple):
-    """A row, with NaN for gaps, and its time."""
-
     time: int
     values: list[float]
 
@@ -193,8 +191,6 @@ MOST_NAMES = 1000  # unknown names that wait for the log
 
 
 class MetricDecoder:
-    """Reads lines."""
-
     def __init__(
         self, channels: Sequence[str], config: InfluxSensor, rows: TimedRows, tally: ProblemTally
     ) -> None:

@@ -153,8 +153,6 @@ class ChannelReading(NamedTuple):
 
 
 class Decoder(Protocol):
-    """Reads messages."""
-
     @property
     def subscriptions(self) -> tuple[str, ...]:
         """The topic filters to subscribe to."""

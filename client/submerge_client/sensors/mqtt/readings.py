@@ -45,8 +45,6 @@ Handle = Callable[[MQTTMessage], Iterable[RebirthRequest]]
 
 
 class BrokerListener:
-    """A connection to a broker."""
-
     def __init__(
         self,
         link: Link,
@@ -174,8 +172,6 @@ class _KnownDevice(NamedTuple):
 
 
 class Comings:
-    """Devices that come and go."""
-
     def __init__(self, channels: Sequence[str]) -> None:
         self._listed = defaultdict[str, list[int]](list)
         for place, name in enumerate(channels):

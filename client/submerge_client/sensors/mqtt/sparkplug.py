@@ -62,8 +62,6 @@ class Unborn(NamedTuple):
 
 
 class SparkplugDecoder:
-    """Reads the messages of edge nodes."""
-
     def __init__(self, states: Mapping[str, float]) -> None:
         self._states = states
         # Births of each edge node: by alias, and by device and name.

@@ -64,8 +64,6 @@ class TopicPlace(NamedTuple):
 
 
 class TopicPattern:
-    """Topics of one form."""
-
     def __init__(self, pattern: str) -> None:
         self._levels = pattern.split("/")
         self._has_device = DEVICE in pattern

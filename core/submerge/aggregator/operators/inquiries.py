@@ -34,8 +34,6 @@ class Asker(NamedTuple):
 
 
 class Inquiries:
-    """The questions under way at one aggregator."""
-
     def __init__(self) -> None:
         self._open: dict[int, OpenQuestion] = {}
         self._pace = messages.QuestionPace(BURST, PER_S)

@@ -110,7 +110,6 @@ def check_types(pa: Any, path: Path, schema: Any) -> None:
 
 
 def kind_of(pa: Any, type_: Any) -> Kind:
-    """Return what a type holds."""
     types = pa.types
     if types.is_dictionary(type_):
         return kind_of(pa, type_.value_type)
@@ -219,8 +218,6 @@ def opened(source: Source) -> ArrowFile:
 
 @dataclass(frozen=True, eq=False)
 class ArrowFile(TableFile):
-    """A table of typed columns."""
-
     _format: bytes
 
     @property

@@ -73,8 +73,6 @@ class NotParsed(Exception):
 
 @dataclass(frozen=True, eq=False)
 class TextFile(TableFile):
-    """A table in text."""
-
     _source: Source
     _form: text.TextForm
 
@@ -125,7 +123,6 @@ class TextFile(TableFile):
             )
 
     def at(self, row: int) -> str:
-        """Return the line of a row."""
         return f"line {text.line_of(self._source, self._form, row)}"
 
     def blocks(
@@ -235,8 +232,6 @@ def _nearly(full: Sequence[str]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class MatrixFile(TableFile):
-    """A matrix of numbers."""
-
     _n: int
     _some: Callable[[int, int], Array]
     _quantity: str = intel_lab.USUAL
@@ -247,7 +242,6 @@ class MatrixFile(TableFile):
 
     @classmethod
     def of(cls, matrix: npy.Matrix) -> MatrixFile:
-        """Return a `.npy`."""
         head = matrix.block(0, HEAD_ROWS)
         columns = tuple(head_of(f"x{i}", head[:, i]) for i in range(head.shape[1]))
         n, path = matrix.shape[0], matrix.source.path

@@ -106,5 +106,4 @@ class TableFile:
 
 
 def names_of(file: TableFile) -> tuple[str, ...]:
-    """Return the names of a file's columns."""
     return tuple(column.name for column in file.columns)

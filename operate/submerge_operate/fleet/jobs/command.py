@@ -139,8 +139,6 @@ def cancel(at: AggregatorOptions, name: str, yes: bool, as_json: bool) -> None:
 
 
 class AnswerOutput(NamedTuple):
-    """Where an answer goes."""
-
     out: tuple[Path, ...]
     plot: Path | None
     as_json: bool

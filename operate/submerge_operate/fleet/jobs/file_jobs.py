@@ -86,8 +86,6 @@ class RowsByNode(NamedTuple):
 
 
 class JobOnFiles(NamedTuple):
-    """A job on files, as a person asks for it."""
-
     kind: str
     settings: Settings
     paths: list[Path]

@@ -19,8 +19,6 @@ AWAY_S = 60.0  # a root that does not answer for so long is waited for: it may b
 
 
 class FleetJobs:
-    """The jobs of one root."""
-
     def __init__(
         self,
         admin: AdminClient,
