@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import ssl
 import stat
 import time
 from pathlib import Path
@@ -14,8 +15,6 @@ from urllib.parse import urlsplit
 from submerge.errors import SubmergeError, UsageError
 
 if TYPE_CHECKING:
-    import ssl
-
     from submerge_client.uplink.tls import Tls
 
 PATIENCE_S = 30.0  # longer than the aggregator itself waits for its disk
@@ -85,8 +84,6 @@ class Https(NamedTuple):
         return safe, headers
 
     def failure(self, error: Exception) -> SubmergeError:
-        import ssl
-
         if isinstance(error, ssl.SSLCertVerificationError):
             return UsageError(
                 f"the certificate that {self.url} shows is not accepted: {error.verify_message};"
@@ -138,8 +135,6 @@ class Https(NamedTuple):
 
     def _trusting(self) -> ssl.SSLContext:
         """Return what to trust: `ca`, or the kit's authority, or the system's."""
-        import ssl
-
         from submerge_client.kit import read_kit
         from submerge_client.uplink.tls import Tls
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ from submerge_files.console.options import (
     AggregatorOptions,
     Decorator,
     aggregator_options,
+    check_picture,
     flag_option,
     json_option,
     together,
@@ -91,8 +93,6 @@ def command() -> None:
 @json_option()
 def show(at: AggregatorOptions, name: str, as_json: bool) -> None:
     """Show job ID: how far it is, or how it ended, and which nodes took part."""
-    import time
-
     from submerge_operate.fleet.jobs.tables import job_lines
 
     jobs = _jobs(at)
@@ -154,10 +154,7 @@ class AnswerOutput(NamedTuple):
             if kind not in PICTURES:
                 drawn = ", ".join(PICTURES)
                 raise UsageError(f"--plot draws answers of {drawn}, got {kind}: leave it out")
-            from submerge_files.console.options import check_target
-            from submerge_operate.fleet.jobs import plot as _  # noqa: F401
-
-            check_target(self.plot)
+            check_picture(self.plot)
 
     def finish(self, jobs: FleetJobs, view: JobView) -> None:
         """Fetch and deliver the answer of a job that is over; end with status 1 if it failed."""
@@ -171,15 +168,13 @@ class AnswerOutput(NamedTuple):
         self.deliver(jobs.record(view))
 
     def deliver(self, record: JobRecord) -> None:
-        from submerge_operate.fleet.jobs.answer_files import save
+        from submerge_operate.fleet.jobs.answer_files import draw, save
         from submerge_operate.fleet.jobs.results import JobResult
         from submerge_operate.fleet.jobs.tables import answer_lines, record_lines
 
         result = JobResult(record)
         sizes = {path: save(result, path) for path in self.out}
         if self.plot is not None:
-            from submerge_operate.fleet.jobs.plot import draw
-
             draw(result, self.plot)
         if self.as_json:
             click.echo(json.dumps(result.as_object()))
@@ -191,8 +186,6 @@ class AnswerOutput(NamedTuple):
 
 
 def say_lines(lines: list[tuple[str, str]]) -> None:
-    from submerge_files.console.units import printable
-
     width = max((10, *(len(name) for name, _ in lines)))
     for name, value in lines:
         click.echo(printable(f"{name:<{width}} {value}"))
