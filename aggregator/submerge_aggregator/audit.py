@@ -29,7 +29,7 @@ PATIENCE_S = 5.0  # at the end, the longest wait for the disk
 
 class Record(Protocol):
     def __call__(self, event: str, /, **facts: object) -> None:
-        """Record an event, one of `entries.EVENTS`, with its facts."""
+        """Record an event, one of `EVENTS`, with its facts."""
 
 
 def record_nothing(event: str, /, **facts: object) -> None:
@@ -50,7 +50,6 @@ class AuditLog:
         self._thread: threading.Thread | None = None
 
     def record(self, event: str, /, **facts: object) -> None:
-        """Record an event, one of `entries.EVENTS`, with its facts."""
         if self._files is None:
             return
         line = line_of(event, self._wall(), facts)
@@ -192,7 +191,6 @@ class AuditFiles:
         self._path, self._most_bytes = path, most_bytes
 
     def append(self, lines: bytes) -> None:
-        """Append whole lines, on disk when this returns; after an OSError a part may be there."""
         # What was removed, or rotated by another program, is left: readers look for the name.
         if self._file.is_open and 0 < self._file.size > self._most_bytes - len(lines):
             self._rotate()

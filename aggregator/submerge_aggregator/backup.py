@@ -60,7 +60,7 @@ class GroupState:
     fingerprint: str  # of its schema
     learnt: int  # readings that its rows count
     elapsed: float  # the group's time, which ages of nodes follow: a store keeps it once an hour
-    model: str  # SHA-256 of the model that followed from its rows (`row_models.model_of_rows`)
+    model: str  # SHA-256 of the model that followed from its rows (`model_of_rows`)
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,6 @@ class Server:
         return replied.body
 
     def send_up(self, group: str, data: bytes) -> None:
-        """Send the parent a message of a job; it may raise TooLarge."""
         self.parent.send_job(group, data)
 
     def take(self, inbound: Inbound) -> None:

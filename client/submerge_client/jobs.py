@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from submerge import PeerError, Schema
+from submerge import PeerError, Schema, UsageError
 from submerge._linalg import Array
 from submerge.client.node import ClientNode
 from submerge.features import OpenLandmarks
@@ -111,7 +111,6 @@ class KeptClusters:
 
 def _membership(job: Job, answer: Any) -> ClusterMembership | None:
     """Return what an answer says of rows; None, and a line in the log, if it is none."""
-    from submerge import UsageError
     from submerge.jobs.membership import ClusterMembership
 
     try:

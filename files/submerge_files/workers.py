@@ -32,7 +32,6 @@ class Here:
     def map(
         self, function: Callable[..., T], tasks: Sequence[Task], advance: Advance = lambda _: None
     ) -> Iterator[T]:
-        """Run a function for each task; yield what it returns, in order."""
         for task in tasks:
             yield function(*task.arguments)
             advance(task.rows)

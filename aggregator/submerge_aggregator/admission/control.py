@@ -89,7 +89,6 @@ class AdmissionControl:
 
     @property
     def revision(self) -> int:
-        """A number that rises when what was decided may have to be decided again."""
         self._current()
         return self._revision
 
@@ -112,7 +111,6 @@ class AdmissionControl:
         return objection(self._current(), sender, group, message)
 
     def objection_to_watch(self, identity: PeerIdentity, name: str, group: str) -> str | None:
-        """Return why a node may not receive a group's models; None if it may."""
         self._count(name, identity)
         why = objection(self._current(), Sender(name, identity), group, None)
         if why is None and name in self._banned.get(group, ()):

@@ -236,7 +236,6 @@ class GrpcDownlink:
 
     @property
     def reading(self) -> tuple[int, int]:
-        """Bytes that messages being read, or awaited on streams, may come to, and the most."""
         parts = self.calls.readings, self.calls.job_readings, self.calls.streams
         return sum(part.used for part in parts), sum(part.most for part in parts)
 
@@ -263,11 +262,9 @@ class GrpcDownlink:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     def publish(self, group: str, data: bytes) -> None:
-        """Send watches a message: all of them a hello, those of a group its model."""
         self._watches.publish(group, data)
 
     def push(self, node: str, group: str, kind: Kind, data: bytes) -> None:
-        """Send one child's watches the model again, or an answer or a question."""
         if kind == "watch":
             self._watches.push(node, group, data)
         elif kind == "job":

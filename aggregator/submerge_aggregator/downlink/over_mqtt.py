@@ -88,7 +88,6 @@ class MqttDownlink:
         self._line.open()
 
     def publish(self, group: str, data: bytes) -> None:
-        """Have the broker keep the newest model of a group; with group "", a hello."""
         topic = self._topic(group)
         if not self._fits(topic, data):
             self._note("not published: too large", group=group, size=len(data), most=self._sends)
@@ -109,7 +108,6 @@ class MqttDownlink:
             self.publish(group, data)
 
     async def close(self) -> None:
-        """Let waiting answers go out, for a moment; then end."""
         self._repeat.cancel()
         await asyncio.to_thread(self._line.close)
 

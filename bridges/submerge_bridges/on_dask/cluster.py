@@ -26,7 +26,6 @@ class Cluster:
     def map(
         self, function: Callable[..., T], tasks: Sequence[Task], advance: Advance = lambda _: None
     ) -> Iterator[T]:
-        """Run a function for each task; yield what it returns, in order."""
         import distributed
 
         as_completed: Any = distributed.as_completed

@@ -109,7 +109,6 @@ class File:
         return self._written
 
     def write(self, line: bytes) -> None:
-        """Append a line, on disk when this returns."""
         self._file.append(line)
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from submerge_client.config.sections import (
     shown,
 )
 from submerge_client.config.sensor_kind import SensorKind
-from submerge_client.sensors.mqtt.topics import wrong_with
+from submerge_client.sensors.mqtt.topics import NamePatterns, wrong_with
 
 FIELD, DEVICE, MEASUREMENT = "field", "device", "measurement"
 
@@ -59,7 +59,6 @@ class NdjsonSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag=
 
     @property
     def advice(self) -> str:
-        """What to look at when there was no row at all."""
         return LINES
 
 
@@ -99,7 +98,6 @@ class InfluxSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag=
 
     @property
     def advice(self) -> str:
-        """What to look at when there was no row at all."""
         return "does Telegraf write metrics, and are channels named as [sensor] name has it?"
 
 
@@ -237,8 +235,6 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
     @property
     def takes(self) -> Callable[[str], bool]:
         """Whether a name fits `include` and `exclude`."""
-        from submerge_client.sensors.mqtt.topics import NamePatterns
-
         return NamePatterns(self.include, self.exclude).take
 
     def wrong_with(self, channel: str) -> str:
@@ -249,7 +245,6 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     @property
     def advice(self) -> str:
-        """What to look at when there was no row at all."""
         if not self.topics:
             return super().advice
         who = "who gives no name" if self.username is None else shown(self.username)
@@ -290,7 +285,6 @@ class ProgramSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag
 
     @property
     def advice(self) -> str:
-        """What to look at when there was no row at all."""
         return LINES
 
 

@@ -55,7 +55,6 @@ class FileReplay:
             self._flows.append((flow, _columns(flow, channels, config.skip)))
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
-        """Hand over rows until the files end or `stop` is set."""
         due = self._clock()
         for rows in self._pieces():
             if self._speed:

@@ -7,7 +7,7 @@ Pure: time is an argument. The points of the grid are the multiples of `period_s
 2. A point is given out once, when now >= p + lateness_s, and points in their order. A
    reading whose point has been given out is late: it is counted and dropped.
 3. "hold": a channel's value at p is its newest reading, if that is no older than
-   max_age_s at p; without max_age_s, no older than usual for the channel (`silences.py`).
+   max_age_s at p; without max_age_s, no older than usual for the channel (`Silences`).
    "mean": the mean of the readings that belong to p; if none do, as "hold". "drop": as "hold",
    but a row with any gap is counted ("incomplete") and left out. A row of gaps is left out.
 4. Of many points due at once, the newest 256 are given out: a clock that leaps ahead makes no

@@ -63,7 +63,6 @@ class NdjsonReadings:
         self.counts = self._tally.counts
 
     def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until the stream ends or `stop` is set."""
         lines, pace = LineReader(), ReadPace(self._pause_s)
         poll = select.poll()
         poll.register(self._stream, select.POLLIN)

@@ -314,7 +314,6 @@ class GrpcUplink:
             self._call(kind, group)
 
     def close(self) -> None:
-        """Wait a moment for calls that are on their way; then end."""
         with self._changed:
             self._changed.wait_for(
                 lambda: not self._waiting and not any(self._calls.values()), CLOSE_S

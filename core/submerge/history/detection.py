@@ -186,11 +186,9 @@ class ByMonitor:
         self._rows += rows
 
     def filled(self, rows: Array) -> Array:
-        """Return scaled rows with the most likely value in each gap."""
         return self.monitor.filled(rows, self.model)
 
     def scored(self, block: Block) -> BlockScores:
-        """Score rows that follow those before."""
         monitor, before = self.monitor, self.monitor.detector
         judgement = monitor.judge(block, self.model, Now(self.now, self.now))
         # Where each machine is measured from its own mean, that goes on following its rows.

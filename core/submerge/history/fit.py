@@ -108,12 +108,10 @@ class LocalRows:
     seen: Callable[[Recorded], None] = lambda _: None
 
     def look(self, layout: Layout) -> None:
-        """As in `HistoryRows`."""
         for recorded in self.times():
             layout.add(recorded)
 
     def learn(self, first: FirstPass) -> tuple[Chunk, ...]:
-        """As in `HistoryRows`."""
         keys = ChunkKeys(first.names)
         for recorded in self.read():
             self.seen(recorded)
@@ -122,7 +120,6 @@ class LocalRows:
         return keys.end()
 
     def judge(self, second: SecondPass) -> None:
-        """As in `HistoryRows`."""
         for recorded in self.read():
             self.seen(recorded)
             second.add(recorded)

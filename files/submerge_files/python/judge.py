@@ -61,12 +61,10 @@ class FrameJudge:
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Their names, in the order of the model."""
         return self.saved.schema.names
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """Their columns, in the same order."""
         return tuple(map(heading_of, self.saved.schema.named))
 
     def frame(

@@ -32,7 +32,6 @@ class _Edge:
         self._outermost = np.fmin if sign > 0 else np.fmax
 
     def add(self, rows: Array) -> None:
-        """Take rows (n, channels) into account."""
         # Mostly no channel goes as far as it has gone before, and nothing is to be counted.
         for i in np.flatnonzero(self._edge_of(rows) <= self.values[-1]):
             column = self._sign * rows[:, i]

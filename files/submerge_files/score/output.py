@@ -140,7 +140,6 @@ class CsvScoreLines:
         )
 
     def lines(self, part: FileRows) -> str:
-        """Return a line for each row."""
         columns = [_texts(*each) for each in self._headings.columns(part).items()]
         scored = zip(*columns, strict=True)
         file, empty = printable(str(part.path)), [""] * len(columns)
@@ -161,7 +160,6 @@ class JsonScoreLines:
         self._schema, self._headings = schema, headings
 
     def lines(self, part: FileRows) -> str:
-        """Return a line for each row."""
         schema, names = self._schema, self._headings.carried
         judged, file = part.judged, printable(str(part.path))
         scored = scored_fields(judged.block, judged.scores, schema, schema.names, top=TOP)

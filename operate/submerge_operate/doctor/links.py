@@ -258,7 +258,7 @@ def connect(link: Link, tls: Tls | None, end: str) -> Connected:
 
 
 def _name_of(link: Link, tls: Tls, parent: str) -> str:
-    """Return the name that a parent proves: its own, or its host's (`uplink/parent_name.py`)."""
+    """Return the name that a parent proves: its own, or its host's (`ParentName`)."""
     expected = ParentName(parent, link.host, link.port, tls).expected
     shown = shown_by(link.host, link.port, tls) if expected else {}
     return expected if Permission.of(alternatives(shown, "URI")) else link.host

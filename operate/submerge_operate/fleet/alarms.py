@@ -13,8 +13,8 @@ import click
 
 from submerge.errors import UsageError
 from submerge.protocol.alarm_changes import diff
-from submerge.protocol.alarm_status import Alarm
-from submerge_client.alarms.event import alarm_of
+from submerge.protocol.alarm_status import Alarm, parse_alarm_name
+from submerge_client.alarms.event import alarm_of, stamp
 from submerge_files.console.admin_client import AdminClient, ListedFirst, console_of, say_back
 from submerge_files.console.options import (
     AggregatorOptions,
@@ -322,8 +322,6 @@ def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None
         if as_json:
             import msgspec
 
-            from submerge_client.alarms.event import stamp
-
             at = stamp(_when(event, view))
             whole: dict[str, Any] = {"event": event, "at": at} | msgspec.to_builtins(view)
             click.echo(json.dumps(whole))
@@ -368,8 +366,6 @@ def _set_verdicts(
 
 def _check_id(name: str, views: list[AlarmView]) -> None:
     """Refuse what is no alarm's id; for a node's name say which alarm it has."""
-    from submerge.protocol.alarm_status import parse_alarm_name
-
     of_node = [view for view in views if view.node == name]
     if of_node:
         which = "open" if of_node[0].open else "last"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from submerge.protocol.alarm_status import CAUSES, MARKS, excess
+from submerge.protocol.alarm_status import CAUSES, MARKS, State, excess
 from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from submerge.protocol.alarm_status import State
     from submerge_aggregator.questions.views import AlarmView, GroupWatch, NodeView, WatchView
 
 CAUSE_LINES = "\n".join(

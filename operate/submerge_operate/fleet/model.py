@@ -321,7 +321,6 @@ def _watch(at: AggregatorOptions, *, as_json: bool) -> None:
     """Show the newest model until Ctrl-C; where there is no terminal, a line for each."""
     from rich.text import Text
 
-    from submerge_files.console.units import moment
     from submerge_operate.fleet.model_figures import Figures, figures, figures_text
 
     def look() -> Figures:

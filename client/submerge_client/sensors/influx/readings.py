@@ -277,7 +277,6 @@ class InfluxReadings:
         return {**self._tally.counts, **self._rows.counts, **passed}
 
     def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until the stream ends or `stop` is set."""
         has_ended = False
         while not (has_ended or stop.is_set() or self._is_gone):
             if self._wait():

@@ -195,7 +195,6 @@ class Turns:
         returns[incarnation] = () if known is None else (*known, steady)[-RETURNS:]
 
     def end(self, node: str, incarnation: Incarnation) -> None:
-        """Forget an incarnation: its row is gone."""
         returns = self._returns.get(node, {})
         returns.pop(incarnation, None)
         if not returns:

@@ -128,7 +128,6 @@ class TextFile(TableFile):
     def blocks(
         self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
     ) -> Iterator[RawRows]:
-        """Read columns as numbers and as text, from a row on."""
         most, row = block_rows(len(self.columns)), 0
         with self._source.damage_first():
             try:
@@ -273,7 +272,6 @@ class MatrixFile(TableFile):
     def blocks(
         self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
     ) -> Iterator[RawRows]:
-        """Read columns as numbers and as text, from a row on."""
         most = block_rows(len(self.columns))
         for first in range(begin, self._n, most):
             rows = self._some(first, first + most)
