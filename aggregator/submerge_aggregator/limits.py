@@ -30,8 +30,6 @@ a sender can cause that at most twice at once, and then each half a minute."""
 
 
 class RateLimit:
-    """A bucket for each sender."""
-
     def __init__(self, most_per_s: float, burst: int, *, most: int = MOST_BUCKETS) -> None:
         self._rate, self._burst, self._most = most_per_s, burst, most
         self._buckets: dict[str, tuple[float, float]] = {}  # tokens, and when; idle ones first

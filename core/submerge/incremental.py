@@ -19,8 +19,8 @@ from submerge._linalg import Array
 from submerge.errors import NothingLearnt
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import MOST_FOLDS, Folds, folds_of
+from submerge.history.knowledge import summaries_of
 from submerge.history.layout import AT_ONCE, CellBlock, CellBlocks, CellGrid, LaidOut
-from submerge.history.models import summaries_of
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import LARGEST_SCALED, Block, in_units

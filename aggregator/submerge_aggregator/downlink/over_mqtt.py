@@ -75,7 +75,6 @@ class MqttDownlink:
             self._broker,
             name=f"submerge:{fleet}:{parent}",
             topics=topics.all_up(fleet, parent),
-            will=None,
             opened=self._on_opened,
             parted=self._on_parted,
             came=self._on_message,

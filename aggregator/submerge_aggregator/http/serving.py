@@ -53,8 +53,6 @@ PIECE = 1024
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection of a `Serving`."""
-
     _limit: asyncio.TimerHandle | None = None
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -188,7 +186,6 @@ class Serving:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to answer; on the event loop."""
         self._task = asyncio.create_task(self._server.serve(sockets=[self.listener]))
 
     async def stop(self) -> None:

@@ -106,7 +106,6 @@ class Recipe:
 
     @property
     def dim(self) -> int:
-        """Number of channels."""
         return len(self.channels)
 
     @property
@@ -116,7 +115,6 @@ class Recipe:
 
     @property
     def by_distance(self) -> bool:
-        """Whether distances are computed."""
         return "distance" in self.scores
 
     def only(self, kind: By) -> Recipe:

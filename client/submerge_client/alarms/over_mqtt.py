@@ -125,11 +125,9 @@ class MqttAlarms:
         self._line = BrokerConnection(
             broker_of(link, kit),
             name=f"submerge:{link.fleet}:alarm:{node}",
-            topics=(),
             will=Publication(self._availability, OFFLINE, retain=True),
             opened=self._opened,
             parted=self._parted,
-            came=lambda *_: None,
         )
         self._line.open()
 

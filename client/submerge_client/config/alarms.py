@@ -127,7 +127,6 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
 
     @property
     def stays_here(self) -> bool:
-        """Whether nothing of it leaves this machine."""
         return is_here(urlsplit(self.url).hostname or "")
 
     @property

@@ -220,7 +220,6 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     @property
     def silence_s(self) -> float:
-        """Longer for devices."""
         return DEVICES_SILENCE_S if self.topics else super().silence_s
 
     @property
@@ -229,16 +228,13 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     @property
     def hears_devices(self) -> bool:
-        """With `topics`."""
         return bool(self.topics)
 
     @property
     def takes(self) -> Callable[[str], bool]:
-        """Whether a name fits `include` and `exclude`."""
         return NamePatterns(self.include, self.exclude).take
 
     def wrong_with(self, channel: str) -> str:
-        """Return what is expected of a channel's name where it is a part of a topic."""
         if self.topic and set("/+#\0") & set(channel):
             return "a name without / + and #, as it stands in a topic"
         return ""

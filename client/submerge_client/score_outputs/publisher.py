@@ -21,11 +21,8 @@ class Publisher:
         self._line = BrokerConnection(
             broker_of(link, kit),
             name=f"submerge:{link.fleet}:score:{node}",
-            topics=(),
-            will=None,
             opened=self._opened,
             parted=self._parted,
-            came=lambda *_: None,
         )
         self._line.open()
 

@@ -30,8 +30,6 @@ T = TypeVar("T")
 
 
 class JobRoom:
-    """Bytes that several queues share."""
-
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.most_bytes, self.used = most_bytes, 0
 

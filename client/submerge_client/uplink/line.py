@@ -76,11 +76,11 @@ class BrokerConnection:
         broker: Broker,
         *,
         name: str,
-        topics: Sequence[str],
-        will: Publication | None,
         opened: Callable[[], None],
         parted: Callable[[str], None],
-        came: Callable[[str, bytes], None],
+        topics: Sequence[str] = (),
+        came: Callable[[str, bytes], None] = lambda *_: None,
+        will: Publication | None = None,
         first_wait_s: float = 1.0,
     ) -> None:
         if broker.tls is not None:

@@ -183,12 +183,7 @@ NAMES = ("gaussian", "laplace", "matern", "polynomial")
 
 
 def kernel_called(
-    name: str,
-    gamma: float | None = None,
-    *,
-    nu: float = 1.5,
-    degree: int = 2,
-    coef0: float = 0.0,
+    name: str, gamma: float | None = None, *, nu: float = 1.5, degree: int = 2, coef0: float = 0.0
 ) -> Kernel:
     """Return the kernel of a name, with those of the parameters that it has; or ValueError."""
     match name:

@@ -30,7 +30,6 @@ class CellSummary:
 
     @property
     def weight(self) -> float:
-        """Number of its rows."""
         return sum(part.weight for part in self.group.sums.values()) + float(
             self.group.rare.weights.sum()
         )
@@ -92,7 +91,6 @@ class CellLearner:
 
     @property
     def cell(self) -> Cell | None:
-        """The cell that is open."""
         return None if self._open is None else self._open[0]
 
     def learn(self, block: CellBlock) -> None:
@@ -118,7 +116,6 @@ class CellLearner:
         self._open = cell, replace(before, group=group, last=last).bounded
 
     def close(self) -> None:
-        """End the open cell."""
         if self._open is None:
             return
         (cell, summary), self._open = self._open, None

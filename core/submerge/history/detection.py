@@ -226,11 +226,7 @@ class RowJudge:
         self._by, self._when = by, when
 
     def prepare(
-        self,
-        rows: Array,
-        unscored: npt.NDArray[np.int8] | None = None,
-        *,
-        judges: bool = True,
+        self, rows: Array, unscored: npt.NDArray[np.int8] | None = None, *, judges: bool = True
     ) -> Block:
         """Scale and fill rows (n, channels) in their units, lags included."""
         by, when, time = self._by, self._when, RowTime(self._by.row_s)
@@ -275,7 +271,6 @@ class HistoryDetector:
 
     @property
     def monitor(self) -> NodeMonitor:
-        """The monitor that judges."""
         return self._by.monitor
 
     @property

@@ -67,7 +67,6 @@ class FirstPass:
 
     @property
     def grid(self) -> CellGrid:
-        """How cells are laid out now."""
         return self._blocks.grid
 
     @property
@@ -86,7 +85,6 @@ class FirstPass:
         return self._blocks.machines
 
     def add(self, recorded: Recorded) -> None:
-        """Take in rows that follow those before."""
         self._learn(self._blocks.add(recorded))
 
     def take(self, part: LearntCells) -> None:

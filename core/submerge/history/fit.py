@@ -22,8 +22,8 @@ from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, HeldOut, HistorySpan, folds_of, spans_of
+from submerge.history.knowledge import model_of, summaries_of
 from submerge.history.layout import Layout
-from submerge.history.models import model_of, summaries_of
 from submerge.history.recording import Recorded
 from submerge.history.second_pass import JudgedHistory, NewestRows, Peaks, SecondPass
 from submerge.history.settings import FitSettings

@@ -16,8 +16,8 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt
 from submerge.history.cell_learner import CellSummary, mirrored
+from submerge.history.knowledge import model_of, summaries_of
 from submerge.history.layout import Cell, LaidOut
-from submerge.history.models import model_of, summaries_of
 from submerge.history.settings import FitSettings
 from submerge.pca.choice import LEAST_FOLDS, best_rank, held_out
 from submerge.pca.expectation import Estimate, GappedRows, estimate
@@ -84,12 +84,10 @@ class Folds:
 
     @property
     def count(self) -> int:
-        """Number of folds."""
         return max(self.fold_of.values()) + 1
 
     @property
     def whole(self) -> WholeScatter:
-        """All that is learnt."""
         return pooled_scatter(self.cells, self._center)
 
     def owns(self, others: Sequence[WholeScatter]) -> dict[tuple[int, int], OwnScatter]:
@@ -289,7 +287,6 @@ def _spread(cells: Mapping[Cell, CellSummary]) -> dict[Cell, int]:
 def _best_rank(
     cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
 ) -> int:
-    """Return the rank by held-out likelihood."""
     parts: dict[int, dict[Cell, CellSummary]] = {}
     for cell, each in cells.items():
         parts.setdefault(fold_of[cell], {})[cell] = each

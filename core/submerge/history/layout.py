@@ -127,7 +127,6 @@ class CellGrid(NamedTuple):
 
     @property
     def doubled(self) -> CellGrid:
-        """Cells of twice the length."""
         return CellGrid(2 * self.unit, self.runs)
 
     @property

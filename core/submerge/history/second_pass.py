@@ -16,9 +16,8 @@ from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.history.folds import HeldOut
-from submerge.history.knowledge import follow
+from submerge.history.knowledge import follow, summaries_of
 from submerge.history.layout import Cell, CellBlock, CellBlocks
-from submerge.history.models import summaries_of
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import Block, RowTime, prepare
@@ -157,11 +156,7 @@ class SpanPass:
     """Judges the rows of one span, from its lead on, but those of folds after `last_fold`."""
 
     def __init__(
-        self,
-        judge: HeldOut,
-        settings: FitSettings,
-        span: RowSpan,
-        last_fold: int | None = None,
+        self, judge: HeldOut, settings: FitSettings, span: RowSpan, last_fold: int | None = None
     ) -> None:
         self._held_out, self._settings = judge, settings
         self._span, self._last_fold = span, last_fold
@@ -337,7 +332,6 @@ class SecondPass:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, recorded: Recorded) -> None:
-        """Take in rows that follow those before."""
         n, machine = len(recorded.rows), self._number(recorded.machine)
         if not n:
             return

@@ -100,11 +100,7 @@ class RowScorer:
         self._read: tuple[Array, Reconstruction] | None = None  # by steps that are the same object
 
     def statistics(
-        self,
-        rows: Array,
-        features: Storage,
-        own: OwnMean | None = None,
-        steps: Array | None = None,
+        self, rows: Array, features: Storage, own: OwnMean | None = None, steps: Array | None = None
     ) -> Statistics:
         """Score rows (n, width), scaled, no gaps, by features (n, dim), about an own mean."""
         kernel = len(self._scorers) > 1

@@ -7,14 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from submerge._linalg import (
-    Array,
-    Directions,
-    Mix,
-    Storage,
-    leading,
-    multiply,
-)
+from submerge._linalg import Array, Directions, Mix, Storage, leading, multiply
 from submerge.pca.block import Blend, Digest, channel_energies
 from submerge.pca.expectation import Guesses, Mask
 from submerge.pca.ritz import decomposed

@@ -61,10 +61,7 @@ class Reconstruction:
     """
 
     def __init__(
-        self,
-        subspace: Subspace,
-        channels: int | None = None,
-        precision: Precision | None = None,
+        self, subspace: Subspace, channels: int | None = None, precision: Precision | None = None
     ) -> None:
         self.channels = subspace.dim if channels is None else channels
         if not 0 < self.channels <= subspace.dim or subspace.dim % self.channels:

@@ -302,8 +302,6 @@ class Joined(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a report."""
-
     stamp: Stamp  # the report's
     reason: Reason
     fence: bytes = b""  # the report's; by it two processes of one store recognise their answers

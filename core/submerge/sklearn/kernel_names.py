@@ -24,12 +24,7 @@ METHODS = ("__call__", "pull", "diagonal", "settled_at", "auto", "spec")
 
 
 def named_kernel(
-    kernel: Any,
-    *,
-    gamma: Any = "auto",
-    degree: int = 2,
-    coef0: float = 0.0,
-    nu: float = 1.5,
+    kernel: Any, *, gamma: Any = "auto", degree: int = 2, coef0: float = 0.0, nu: float = 1.5
 ) -> Kernel:
     """Return the kernel that an estimator's parameters name; UsageError for bad ones."""
     # A `Kernel` brings its own parameters; "auto" leaves gamma None, to be settled.

@@ -271,11 +271,7 @@ class StuckDetector:
         return tuple(np.flatnonzero(self.habits.stuck).tolist())
 
     def update(
-        self,
-        rows: Array,
-        predicted: Array,
-        learns: Flags | None = None,
-        held: Flags | None = None,
+        self, rows: Array, predicted: Array, learns: Flags | None = None, held: Flags | None = None
     ) -> None:
         """Process scaled readings (n, dim), oldest first; gaps are NaN, not filled.
 

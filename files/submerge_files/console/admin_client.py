@@ -38,7 +38,6 @@ class AdminClient(NamedTuple):
         return self._ask("GET", parts, query)
 
     def read(self, form: type[Answer], *parts: str, **query: str) -> Answer:
-        """Return the aggregator's answer, as a value of this type."""
         return value_in(self.get(*parts, **query), form)
 
     def post(self, *parts: str, **query: str) -> bytes:

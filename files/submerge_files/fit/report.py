@@ -188,7 +188,6 @@ def _limits(fitted: Fitted) -> list[tuple[str, str]]:
 
 
 def rate_of(limits: AlarmLimits, period_s: float) -> str:
-    """Return the rate of false alarms that limits keep."""
     if limits.promised:
         return "at most 1 false alarm per week"
     if not limits.known:

@@ -131,8 +131,6 @@ def _overlap(one: TimeSpan, other: TimeSpan) -> bool:
 
 @dataclass(frozen=True)
 class HistoryDetection:
-    """What detection on the same history found."""
-
     detected: Detected
     curves: Curves | None
     comparison: Comparison | None

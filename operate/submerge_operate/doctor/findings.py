@@ -50,7 +50,6 @@ def text_of(finding: Finding) -> str:
 
 
 def summary_of(findings: Sequence[Finding]) -> str:
-    """Return the number of checks, failures and warnings."""
     failed, warned = (
         sum(each.state == state for each in findings) for state in ("fails", "warning")
     )
@@ -66,8 +65,6 @@ def _wrapped(text: str) -> list[str]:
 
 
 class Need(NamedTuple):
-    """A module, its distribution, and the extra that installs it."""
-
     module: str
     distribution: str
     extra: str

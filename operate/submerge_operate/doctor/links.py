@@ -135,7 +135,6 @@ def _from_broker(
         # Not the program's client id: a broker would disconnect the program.
         name=f"submerge:{fleet}:doctor:{node}",
         topics=wanted,
-        will=None,
         opened=lambda: heard.put(Opened()),
         parted=lambda why: heard.put(Parted(why)),
         came=lambda _, data: heard.put(Came("watch", data)),
@@ -208,8 +207,6 @@ class TurnedAway(Unreached):
 
 
 class Connected(NamedTuple):
-    """Time to connect, and the other end's certificate."""
-
     took_s: float
     peer: dict[str, Any]
 

@@ -183,11 +183,8 @@ def _to_broker(trial: _Trial, link: UplinkConfig, alarm: Alarm) -> Finding:
     line = BrokerConnection(
         broker_of(link, trial.kit),
         name=f"submerge:{link.fleet}:test:{trial.node}",
-        topics=(),
-        will=None,
         opened=lambda: heard.put(""),
         parted=heard.put,
-        came=lambda *_: None,
     )
     line.open()
     try:

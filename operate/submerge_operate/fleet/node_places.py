@@ -38,7 +38,6 @@ class NodesBelow(NamedTuple):
 
 
 def nodes_below(admin: AdminClient, groups: Sequence[str]) -> NodesBelow:
-    """Ask for the nodes of an aggregator, and of all below it."""
     tree = NodesBelow([], [])
     for group in groups:
         _ask(admin, group, (), tree)

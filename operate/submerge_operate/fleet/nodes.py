@@ -77,7 +77,6 @@ class ScoredRow(NamedTuple):
 
 
 def rows_of(reply: RecentReply) -> Iterator[ScoredRow]:
-    """Yield the rows of a reply, oldest first."""
     for i, at in enumerate(reply.at):
         yield ScoredRow(
             at,
@@ -129,8 +128,6 @@ def _blame(row: ScoredRow) -> str:
 
 
 class AskedNode:
-    """A node that is asked, again and again if need be."""
-
     def __init__(self, admin: AdminClient, node: str, group: str | None) -> None:
         self._admin, self._query = admin, dict[str, str]()
         if node == json.loads(admin.get())["node"]:

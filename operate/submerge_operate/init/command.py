@@ -123,13 +123,7 @@ Example: submerge init --from host --yes
 @click.option("--yes", is_flag=True, help="Take what it proposes, and ask nothing.")
 @click.option("--replace", is_flag=True, help="Replace a file that is there.")
 def command(
-    source: str | None,
-    path: Path,
-    node: str | None,
-    *,
-    yes: bool,
-    replace: bool,
-    **settings: Any,
+    source: str | None, path: Path, node: str | None, *, yes: bool, replace: bool, **settings: Any
 ) -> None:
     """Write the configuration of a machine that watches its own sensors, for `submerge up`.
 

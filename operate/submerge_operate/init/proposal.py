@@ -285,9 +285,7 @@ def why_not(name: str, field: HeardField | None, description: DescribedField | N
 
 
 def _channel(
-    name: str,
-    field: HeardField | None,
-    description: DescribedField | None,
+    name: str, field: HeardField | None, description: DescribedField | None
 ) -> FoundChannel:
     unit = description.unit if description else ""
     if field is None:

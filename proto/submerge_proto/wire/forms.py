@@ -485,8 +485,7 @@ def _reply(**said: Any) -> QuestionReply:
         raise PeerError("a reply has a number, and either a body or a problem")
     if len(reply.body) > MOST_BODY:
         raise PeerError(
-            f"a reply has at most {MOST_BODY} bytes, got {len(reply.body)}",
-            kind="oversize",
+            f"a reply has at most {MOST_BODY} bytes, got {len(reply.body)}", kind="oversize"
         )
     return reply
 

@@ -76,7 +76,6 @@ class MetricOutlet:
 
     @property
     def problem(self) -> str:
-        """What hinders it, in words; "" if nothing does."""
         if self.gone:
             return f"standard output: {self.gone}"
         return "standard output is blocked, reading stops" if self._is_said else ""

@@ -36,12 +36,7 @@ from submerge_client.sensors.mqtt.sparkplug import (
     Unborn,
     rebirth_request,
 )
-from submerge_client.sensors.mqtt.topics import (
-    NamePatterns,
-    TopicPattern,
-    is_reading,
-    name_of,
-)
+from submerge_client.sensors.mqtt.topics import NamePatterns, TopicPattern, is_reading, name_of
 from submerge_client.sensors.tally import ProblemTally
 
 PLACE = "{channel}"

@@ -76,7 +76,6 @@ class Quarantine:
             self._forget(node)
 
     def release(self, node: str) -> None:
-        """Take a node out of quarantine, and forget its slip."""
         self.quarantined = {name: each for name, each in self.quarantined.items() if name != node}
         self._forget(node)
 

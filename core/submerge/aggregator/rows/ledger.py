@@ -370,11 +370,9 @@ class Ledger:
         return self.summary(seen_from(now, self.rows.values()))
 
     def with_energies(self, seen: Summary, *, even: bool) -> Summary:
-        """Return a merge of all rows with energies of channels (`Pool.with_energies`)."""
         return self._pool.with_energies(seen, even=even)
 
     def waiting(self) -> Pool | None:
-        """Return the merge of the rows that wait for the present schema (`Pool.waiting`)."""
         return self._pool.waiting()
 
     def earlier_sums(self, now: Now) -> EarlierSums | None:
@@ -392,7 +390,6 @@ class Ledger:
         return None if bounded is None else EarlierSums(pool.fingerprint, bounded, counts)
 
     def summary(self, wall: float | None = None) -> Summary | None:
-        """Merge all rows, as of a wall time; by default of the reference time."""
         return self._pool.summary(wall)
 
     def seal(self, node: str, incarnation: Incarnation) -> None:

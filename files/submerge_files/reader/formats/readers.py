@@ -304,7 +304,6 @@ class SheetSource(Source):
 
     @contextmanager
     def unpacked(self) -> Iterator[BinaryIO]:
-        """Open the text as bytes."""
         yield io.BytesIO(self.sheet)
 
 

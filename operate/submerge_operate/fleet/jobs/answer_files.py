@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from submerge.errors import UsageError
-from submerge.history.knowledge import Learnt
-from submerge.history.models import NEVER
+from submerge.history.knowledge import NEVER, Learnt
 from submerge.jobs.kinds.kpca.answer import KernelModel
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Summary

@@ -67,7 +67,6 @@ class JobGroup(ListedFirst):
         return [*KINDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a kind's command, or another one; None for an unknown one."""
         if cmd_name not in KINDS:
             return super().get_command(ctx, cmd_name)
         return kind_command(cmd_name)
