@@ -32,16 +32,11 @@ from submerge.schema import Channel, Scaling, Schema
 from submerge.stats.quantile_sketch import FINE, SketchTally, empty, quantile
 
 KEPT = 512  # rows that are kept as they are: fewer would be less than a span for each fold
-
-WINDOW = 8192
-"""Scores of rows that come later: limits are those of the last so many to twice as many."""
-
-GROWTH = 1.125
-"""Rows over those of the model, at which the model that scores new rows is made again."""
+WINDOW = 8192  # scores of rows that come later: limits are of the last so many to twice as many
+GROWTH = 1.125  # rows over those of the model, at which the one that scores new rows is made again
 
 
-SCORED_AT_ONCE = 128
-"""Rows that are scored at once: to fill gaps takes a matrix for each of them."""
+SCORED_AT_ONCE = 128  # rows that are scored at once: to fill gaps takes a matrix for each of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,9 +13,7 @@ from submerge_files.console.units import printable
 FAR = 6.0  # standard deviations of the median row beyond which the level is another one
 FEWEST = 30  # rows that a level is of
 SHOWN = 3  # channels that the warning names
-
-AT_ONCE = 4096
-"""Rows whose median is taken together: the level is the median of these, by their rows."""
+AT_ONCE = 4096  # rows whose median is taken together: the level is the median of these, by rows
 
 
 class AnotherLevel:

@@ -168,8 +168,7 @@ READ_S = 12.0
 """From the beginning of a call to the end of its message. A child waits 10 s for an answer:
 after that it has given up, and the memory would be held in vain."""
 
-MOST_ASKED = 1024
-"""Bytes of a request that is a name or two, and is held as long as its stream is open."""
+MOST_ASKED = 1024  # bytes of a request that is a name or two, held as long as its stream is open
 
 SOON_S = 1.0
 """By then gRPC has ended a call whose message was over the limit. A call that is cancelled with

@@ -17,8 +17,7 @@ from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind
 
-REPEAT_S = 600.0
-"""Between two publications of an unchanged message: a broker may lose what it keeps."""
+REPEAT_S = 600.0  # between two publications of an unchanged message: a broker may lose what it has
 
 PUSH_S = 10.0
 """Between two publications of one group's model for a child that lacks it: all children get it."""
@@ -33,8 +32,7 @@ STALLED_S = 20.0
 """An event loop that takes nothing for so long ends the connection; the next one brings all
 messages again. Less than the broker's limit for a silent client."""
 
-MOST_ANSWERS = 16_384
-"""Answers that wait for the broker; without room for one, its child asks again."""
+MOST_ANSWERS = 16_384  # answers that wait for the broker; without room for one, a child asks again
 
 
 class MqttDownlink:

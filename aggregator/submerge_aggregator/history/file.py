@@ -96,8 +96,7 @@ def _believed(node: AggregatorNode, report: Report, now: Now) -> float:
     return time_of(report, now, node.settings.max_age_s)
 
 
-FORM = 1
-"""Raise it when the tables change: a history of another form is not read, and a new one begins."""
+FORM = 1  # raise it when tables change: a history of another form is not read, a new one begins
 
 APPLICATION_ID = int.from_bytes(b"sub5", "big")
 

@@ -119,8 +119,7 @@ class AlarmRows:
         self._known.clear()
 
 
-WRITE_S = 300.0
-"""Between two writes; a question writes at once, so that who looks sees what is newest."""
+WRITE_S = 300.0  # between two writes; a question writes at once, so that who looks sees the newest
 
 VERSION_S = 300.0
 """Between two versions that are kept: a root may make a model twice a minute, for years."""

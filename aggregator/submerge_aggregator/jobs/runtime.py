@@ -252,8 +252,7 @@ def children_of(node: AggregatorNode, admission: AdmissionControl, group: str) -
     return ChildrenKnown(frozenset(may), frozenset(may - aggregators), group)
 
 
-BATCH = 64
-"""Messages that are taken in one step of the thread, and sent before other work has its turn."""
+BATCH = 64  # messages that are taken in one step of the thread, and sent before other work's turn
 
 MOST_HELD = 256 << 20
 """Bytes of payloads that all jobs hold here. With more, what children contribute waits."""

@@ -133,10 +133,7 @@ NEAR = {True: 1e-3, False: 1e-9}
 """How near the numbers of a program have to be, relative, in float32 and in double."""
 
 ROUNDINGS = 10  # errors of rounding in a number of a residual
-
-NORMAL, FAULTY = 2, 6
-"""Rows without and with a fault: an alarm of single channels needs five of eight."""
-
+NORMAL, FAULTY = 2, 6  # rows without and with a fault: an alarm of single channels needs 5 of 8
 TRIES = 200  # seeds that are tried; the last is taken as it is, without a clear margin
 
 

@@ -155,9 +155,7 @@ HEAD = 1000
 
 
 LONGEST = 60  # letters of a name in a comment
-
-LONGEST_IDENTIFIER = 31
-"""Letters of a name in an identifier: compilers of C99 may ignore what follows."""
+LONGEST_IDENTIFIER = 31  # letters of a name in an identifier: compilers of C99 may ignore the rest
 
 
 def harmless(text: str) -> str:

@@ -16,9 +16,7 @@ from submerge.protocol.alarm_status import MARKS, Alarm
 from submerge_client.files import atomic_write, refuse_link, sync_folder
 from submerge_client.logs import say
 
-MOST = 32
-"""Ended alarms of a node that a sink remembers; the node itself remembers a quarter of that."""
-
+MOST = 32  # ended alarms of a node that a sink remembers; the node remembers a quarter of that
 MOST_IN_ALL = 20_000  # ended alarms of all nodes together that a sink remembers
 
 

@@ -27,8 +27,7 @@ from submerge_client.sensors.mqtt.topics import NamePatterns, wrong_with
 
 FIELD, DEVICE, MEASUREMENT = "field", "device", "measurement"
 
-PLACE = re.compile(r"\{([^{}]+)\}")
-"""A place in a template: one of the words above, or the key of a tag."""
+PLACE = re.compile(r"\{([^{}]+)\}")  # a place in a template: one of the words above, or a tag's key
 
 
 def wrong_with_series(template: str) -> str | None:

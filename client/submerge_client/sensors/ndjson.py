@@ -35,8 +35,7 @@ CHUNK = 1 << 15  # bytes read at once: less than what the allocator gives pages 
 PATIENCE_MS = 250  # how long a silent pipe is polled before `stop` is checked
 
 TIMES = ("t", "time")
-MOST_NAMES = 1000
-"""Most unknown names that are remembered, so that made-up names cannot fill the memory."""
+MOST_NAMES = 1000  # most unknown names remembered, so that made-up names cannot fill the memory
 
 Values = list[float | None]
 

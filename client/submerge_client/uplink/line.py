@@ -48,13 +48,9 @@ HANGS_UP_S, BARRED_S = 2.0, 600.0
 """A broker that hangs up so soon after a message that was put `later`, twice, gets none for a
 while: else messages that it forbids would cost all others their connection, again and again."""
 
-KEEPALIVE_S = 60
-"""Seconds of silence before either side pings. Less detects a dead connection sooner."""
-
+KEEPALIVE_S = 60  # seconds of silence before a side pings; less detects a dead connection sooner
 PATIENCE_S = 10.0  # how long a broker may take to accept the connection and grant all topics
-
-UNACKNOWLEDGED_S = 30.0
-"""How long a message may stay unacknowledged before another connection is tried."""
+UNACKNOWLEDGED_S = 30.0  # how long a message may stay unacknowledged before another try
 
 LONGEST_WAIT_S = 60.0
 """Longest wait between two tries; also, how long a connection must hold to shorten the wait."""

@@ -231,9 +231,7 @@ messages, the newest waits for one of them to end."""
 MOST_REPLIES = 64  # the same for replies to questions, which do not replace each other
 AGAIN_S, CAP_S = 0.5, 30.0  # least and longest wait before a broken watch is tried again
 CLOSE_S = 2.0  # for calls that are on their way when it is closed
-
-THROTTLED = "submerge-throttled"
-"""Metadata of an UNAVAILABLE that means that this node sent too much."""
+THROTTLED = "submerge-throttled"  # metadata of an UNAVAILABLE: this node sent too much
 
 ANSWERS: dict[Kind, Kind] = {
     "join": "joined",

@@ -32,8 +32,7 @@ from submerge.stats.statistic import By
 
 Kind = Literal["bias", "drift", "noise", "stuck", "swap"]
 
-SIZED: tuple[Kind, ...] = ("bias", "drift", "noise")
-"""Kinds with a size, in the unit of the channel."""
+SIZED: tuple[Kind, ...] = ("bias", "drift", "noise")  # kinds with a size, in the channel's unit
 
 
 def shape(kind: str, ages: Array, noise: Array) -> Array | None:

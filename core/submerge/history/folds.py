@@ -32,16 +32,9 @@ from submerge.schema import Channel, Schema
 from submerge.stats.moments import Moments
 
 MOST_FOLDS = 8  # spans of time that are scored by the others
-
-FAR = 12.0
-"""Robust standard deviations by which a cell has to be less likely than others to be left out."""
-
-NEAR = 1.5
-"""The same for a cell beside one that is left out: a few rows of a fault are enough for that."""
-
-ON = 3.0
-"""The same for a cell beside one that is left out, to look on from it: a fault begins slowly."""
-
+FAR = 12.0  # robust deviations by which a cell has to be less likely than others to be left out
+NEAR = 1.5  # the same for a cell beside one that is left out: a few rows of a fault are enough
+ON = 3.0  # the same for a cell beside one that is left out, to look on from: a fault begins slowly
 ROUNDS = 8  # how often cells are judged by those that were kept before, at most
 
 LEAST_DROP = 2.0

@@ -43,10 +43,7 @@ OFTEN, LEAST = 32, 8
 TINY = float(np.finfo(float).tiny)
 
 FAINT = 1e-12  # share of all weight below which a sum is forgotten
-
-LEAST_NOISE = 1e-9
-"""Added to each channel's variance, as a share of it: near-copies are no exact copies."""
-
+LEAST_NOISE = 1e-9  # added to each channel's variance, as a share of it: near-copies are no copies
 FAR = 64.0  # a model says nothing of channels that vary so many times as much as in its rows
 
 

@@ -43,9 +43,7 @@ WIDE, WIDEST = 1500, 3000
 the rows take nearly all of the time, and the full eigenproblem of a small block is exact."""
 
 SHARE = 2.5  # fewest rows for each vector that is iterated
-
-TRIES = (1.1, 1.3)
-"""What the certificate tries, over the Ritz value of the first direction left out."""
+TRIES = (1.1, 1.3)  # tried by the certificate, over the Ritz value of the first direction left out
 
 GUARD_SINGLE = 1e-4
 """Smallest eigenvalue, over all that float32 products summed, that they are trusted with: their

@@ -23,9 +23,7 @@ class RandomSource(Protocol):
 
 NAME = r"[A-Za-z0-9._-]{1,64}"  # what a name consists of, as a regular expression without anchors
 NAME_RULE = "1 to 64 of A-Z a-z 0-9 . _ -"  # the same for people
-
-SERVER_DOMAIN = ".submerge.invalid"
-"""No real name ends so (RFC 2606): it cannot be another machine's."""
+SERVER_DOMAIN = ".submerge.invalid"  # no real name ends so (RFC 2606): it is no other machine's
 
 PLAIN_LABEL, ENCODED = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"), "x--"
 

@@ -33,9 +33,7 @@ SOON_S, SOON = 3 * 86400.0, 64
 
 MOST = 2**20  # nodes from which more make no difference
 LONGEST = 24  # largest exponent of a length: 2^24 seconds are half a year
-
-APART = 4.0
-"""By what factor another length has to differ from the present one for the group to change."""
+APART = 4.0  # by what factor another length has to differ from the present for the group to change
 
 _Level = tuple[int, float, float, float, float]
 """Pairs of spans of one length; the sums of their means, of the squares, and of the products; and

@@ -20,10 +20,7 @@ from submerge.schema import Scaling
 KEPT = 64  # rows in a sample, which then takes 1.5 kB
 NUMBERS = 4  # numbers kept of each row
 LEAST_WIDTH = 8  # shortest rows that are sampled: four numbers of a shorter one would reveal it
-
-LARGEST_POINT = 1e18
-"""Kept numbers are clipped to this: it is far from all others, and fits float32."""
-
+LARGEST_POINT = 1e18  # kept numbers are clipped to it: it is far from all others, and fits float32
 SETS = 8  # sets of signs, chosen by a priority's last three bits
 
 SHARE = 0.75

@@ -17,8 +17,7 @@ APART = 2.0  # how far it is then from all others, over the range of these
 FEWEST_RISES, RISES_EACH = 50, 1000
 """Steps up that show a meter, and for each step down, as where it begins again."""
 
-FOLDED = 8
-"""Rows that are laid side by side to find ranges: NumPy reduces long rows sooner than many."""
+FOLDED = 8  # rows laid side by side to find ranges: NumPy reduces long rows sooner than many
 
 
 class _Edge:

@@ -170,8 +170,7 @@ def _unreachable(link: Link, why: str) -> UsageError:
 GIVEN = ("username", "password_file", "ca", "cert", "key")
 """Settings of a link that are options, too."""
 
-PERIODS_S = (10.0, 5.0, 2.0, 1.0)
-"""Seconds between rows: 10, and less where channels speak more often."""
+PERIODS_S = (10.0, 5.0, 2.0, 1.0)  # seconds between rows: 10, less where channels speak more often
 
 SENSOR = """\
 # Where readings come from: messages of devices. A channel is called "device/field".

@@ -26,8 +26,7 @@ VERSION = 1
 
 SOFTWARE = f"submerge {__version__}"
 
-MOST_READINGS = 2**53
-"""Most readings in one message: floats count exactly so far, and sums still fit."""
+MOST_READINGS = 2**53  # most readings in a message: floats count exactly so far, and sums still fit
 
 MOST_MOMENT = LARGEST * (1 + 1e-6)
 """Largest mean and root mean square of a channel: honest readings are below `LARGEST`, and pooling

@@ -65,10 +65,7 @@ def consistent(energies: Array | None, held: Array, energy: float, bound: float)
 
 
 LARGEST = 3.4e38  # largest square that is a float32
-
-LEAST = 2.0**-600
-"""Least weight of a summary: with less, squares and quotients in a merge underflow."""
-
+LEAST = 2.0**-600  # least weight of a summary: with less, squares and quotients in merges underflow
 WITHIN = 1 - 1e-9  # factor that takes a number from a bound to safely below it
 
 
