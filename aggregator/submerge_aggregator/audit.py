@@ -23,18 +23,13 @@ from submerge_client.config.sections import AnyText, Section
 from submerge_client.files import LineFile
 from submerge_client.logs import plain, say
 
-MOST_WAITING = 10_000
-"""Lines that wait: 4 MiB at most, and 2 MiB as a rule."""
-
-PATIENCE_S = 5.0
-"""At the end, the longest wait for the disk."""
+MOST_WAITING = 10_000  # lines that wait: 4 MiB at most, and 2 MiB as a rule
+PATIENCE_S = 5.0  # at the end, the longest wait for the disk
 
 
 class Record(Protocol):
-    """What records an entry."""
-
     def __call__(self, event: str, /, **facts: object) -> None:
-        """Record an event, one of `entries.EVENTS`, with its facts."""
+        """Record an event, one of `EVENTS`, with its facts."""
 
 
 def record_nothing(event: str, /, **facts: object) -> None:
@@ -55,7 +50,6 @@ class AuditLog:
         self._thread: threading.Thread | None = None
 
     def record(self, event: str, /, **facts: object) -> None:
-        """Record an event, one of `entries.EVENTS`, with its facts."""
         if self._files is None:
             return
         line = line_of(event, self._wall(), facts)
@@ -141,8 +135,7 @@ EVENTS = {
 MOST_TEXT, MOST_ITEMS, MOST_FACTS = 200, 8, 24
 """Most characters of a fact, items of a list, and facts of an entry."""
 
-MOST_LINE = 16_384
-"""A longer line is none of ours."""
+MOST_LINE = 16_384  # a longer line is none of ours
 
 _encode = msgspec.json.Encoder().encode
 
@@ -198,7 +191,6 @@ class AuditFiles:
         self._path, self._most_bytes = path, most_bytes
 
     def append(self, lines: bytes) -> None:
-        """Append whole lines, on disk when this returns; after an OSError a part may be there."""
         # What was removed, or rotated by another program, is left: readers look for the name.
         if self._file.is_open and 0 < self._file.size > self._most_bytes - len(lines):
             self._rotate()

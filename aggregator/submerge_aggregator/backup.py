@@ -42,11 +42,8 @@ from submerge_proto.wire import codec
 COPY_FORM = 1
 MARK = b"\nsubmerge backup "
 
-MOST_LINE = 1 << 20
-"""Longest line: a hundred bytes or two for each group."""
-
-PIECE = 1 << 20
-"""Bytes that are read at a time."""
+MOST_LINE = 1 << 20  # longest line: a hundred bytes or two for each group
+PIECE = 1 << 20  # bytes that are read at a time
 
 
 class CopyDamaged(SubmergeError):
@@ -63,13 +60,11 @@ class GroupState:
     fingerprint: str  # of its schema
     learnt: int  # readings that its rows count
     elapsed: float  # the group's time, which ages of nodes follow: a store keeps it once an hour
-    model: str  # SHA-256 of the model that followed from its rows (`row_models.model_of_rows`)
+    model: str  # SHA-256 of the model that followed from its rows (`model_of_rows`)
 
 
 @dataclass(frozen=True, slots=True)
 class CopyIdentity:
-    """Whose copy it is, and of which commit."""
-
     node: str
     incarnation: str
     software: str
@@ -179,8 +174,6 @@ def model_of_rows(node: AggregatorNode, ledger: Ledger, now: Now, group: str) ->
 
 
 class StoreCopy(NamedTuple):
-    """A copy that is whole."""
-
     path: Path
     identity: CopyIdentity
     kept: dict[Key, bytes]
@@ -335,20 +328,13 @@ def _finished(fd: int, identity: CopyIdentity) -> CopyIdentity:
     return whole
 
 
-PIECE_BYTES = 1 << 20
-"""Of a copy, in one answer."""
-
-SILENT_S = 10.0
-"""A client that has asked nothing for so long has gone, and its copy goes, too."""
-
-POLL_S = 1.0
-"""Longest wait for a copy to be whole, before it is said how far it is."""
+PIECE_BYTES = 1 << 20  # of a copy, in one answer
+SILENT_S = 10.0  # a client that has asked nothing for so long has gone, and its copy goes, too
+POLL_S = 1.0  # longest wait for a copy to be whole, before it is said how far it is
 
 
 @dataclass(frozen=True, slots=True)
 class BackupView:
-    """How far a copy is."""
-
     name: str
     # bytes of the database; `total` may grow with the store
     copied: int

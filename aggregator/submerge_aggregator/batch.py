@@ -74,16 +74,12 @@ class Down(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """A message without an answer."""
-
     inbound: Inbound
     why: str
     kind: Refusal = "foreign"
 
 
 class Up(NamedTuple):
-    """To the parent."""
-
     group: str
     kind: Kind
     data: bytes
@@ -106,8 +102,6 @@ class AlarmsChanged(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """To an operator."""
-
     asked: Asked
     value: Any
 
@@ -117,8 +111,6 @@ Out = Down | Refuse | Up | All | AlarmsChanged | Reply | Replied | Consult | Tra
 
 @dataclass(slots=True)
 class Tallies:
-    """Counters of a commit worker."""
-
     reports: int = 0
     joins: int = 0
     commits: int = 0
@@ -161,11 +153,8 @@ def refusal_of(kind: Kind, refusal: codec.MessageRefused, node: AggregatorNode) 
     return Answer(refusal.stamp, refusal.reason, refusal.fence, pinned, node.top)
 
 
-AGAIN_S = 3600.0
-"""The same node from the same address is recorded again after so long."""
-
-MOST_KNOWN = 65_536
-"""Joins that are remembered; of more, the oldest is forgotten."""
+AGAIN_S = 3600.0  # the same node from the same address is recorded again after so long
+MOST_KNOWN = 65_536  # joins that are remembered; of more, the oldest is forgotten
 
 NOTED = {
     "node quarantined": "quarantine",
@@ -178,8 +167,6 @@ NOTED = {
 
 
 class BatchEntries:
-    """Entries of one batch at a time."""
-
     def __init__(self, record: Record, steady: Callable[[], float]) -> None:
         self._record, self._steady = record, steady
         self._waiting: list[tuple[str, dict[str, Any]]] = []

@@ -115,11 +115,8 @@ class NotifyConfig(Destinations, frozen=True, kw_only=True):
     apprise: AppriseConfig | None = None
 
 
-SOON = 20
-"""Rows that a group's first model waits for where units say the scales; else ten a direction."""
-
-LEAST_BYTES = 1 << 20
-"""A smaller history would not hold a day of a few nodes beside its alarms."""
+SOON = 20  # rows that a group's first model waits for where units say scales; else ten a direction
+LEAST_BYTES = 1 << 20  # a smaller history would not hold a day of a few nodes beside its alarms
 
 Bytes = Annotated[int, Meta(ge=0, le=1 << 40, description="a number of bytes, 0 for none")]
 

@@ -30,8 +30,6 @@ a sender can cause that at most twice at once, and then each half a minute."""
 
 
 class RateLimit:
-    """A bucket for each sender."""
-
     def __init__(self, most_per_s: float, burst: int, *, most: int = MOST_BUCKETS) -> None:
         self._rate, self._burst, self._most = most_per_s, burst, most
         self._buckets: dict[str, tuple[float, float]] = {}  # tokens, and when; idle ones first
@@ -52,8 +50,7 @@ class RateLimit:
         return fine
 
 
-UNKNOWN = 256 * 1024
-"""Bytes of a message while the schema of a group comes from the parent."""
+UNKNOWN = 256 * 1024  # bytes of a message while the schema of a group comes from the parent
 
 LEAST = 64 * 1024
 """Bytes that always fit: a child with a wrong configuration then gets an answer, with reasons."""
@@ -89,8 +86,7 @@ def has_room(report: Report, schema: Schema, *, kept: int) -> bool:
     return len(codec.encode(report)) <= most
 
 
-ARENAS = 2
-"""gRPC's threads allocate without Python's lock."""
+ARENAS = 2  # gRPC's threads allocate without Python's lock
 
 TRIM_EVERY_S = 30.0
 """Between two returns of free pages. Each takes milliseconds, on a thread of its own."""
@@ -112,17 +108,13 @@ SHARES = 8
 """One sender holds at most an eighth, and always one message. The last eighth of all is for short
 messages."""
 
-SHORT = 16 << 10
-"""Bytes of a short message; a typical report has fewer than half of them."""
+SHORT = 16 << 10  # bytes of a short message; a typical report has fewer than half of them
 
 
-MOST_BYTES = 16 << 20
-"""Bytes of messages that wait, if nothing else is configured."""
+MOST_BYTES = 16 << 20  # bytes of messages that wait, if nothing else is configured
 
 
 class MessageBudget:
-    """Bytes that messages hold."""
-
     def __init__(self, limit: int) -> None:
         self.limit, self.used = limit, 0
         self._held: dict[str, int] = {}

@@ -40,8 +40,7 @@ from submerge_client.watchdog import Watchdog
 BATCH, BATCH_BYTES = 128, 2 << 20
 """Items in one batch and in one commit; a batch ends with the message that passes these bytes."""
 
-MOST_WAITING = 20_000
-"""Most messages that wait: a child whose message is dropped sends it again."""
+MOST_WAITING = 20_000  # most messages that wait: a child whose message is dropped sends it again
 
 LINGER_S = 5.0
 """At the end, the longest wait for the parent's answer to the last report. A parent out of reach
@@ -191,7 +190,6 @@ class Server:
         return replied.body
 
     def send_up(self, group: str, data: bytes) -> None:
-        """Send the parent a message of a job; it may raise TooLarge."""
         self.parent.send_job(group, data)
 
     def take(self, inbound: Inbound) -> None:

@@ -26,8 +26,7 @@ from submerge.protocol.names import LAST_SECOND
 from submerge_client.files import PRIVATE, atomic_write, create_private, is_same, stat_of
 from submerge_client.logs import say
 
-PAGE_BYTES = 4096
-"""Bytes of a page, in the database and in the log."""
+PAGE_BYTES = 4096  # bytes of a page, in the database and in the log
 
 HEADER = struct.Struct(">8I")
 """Magic, format, page size, number of the checkpoint, two salts, two checksums."""
@@ -35,8 +34,7 @@ HEADER = struct.Struct(">8I")
 FRAME = struct.Struct(">6I")
 """Page, pages of the database after a commit (else 0), two salts, two checksums."""
 
-MAGIC = 0x377F0682
-"""The lowest bit is 1 where checksums are computed over big-endian words."""
+MAGIC = 0x377F0682  # the lowest bit is 1 where checksums are computed over big-endian words
 
 MASK = 0xFFFFFFFF
 
@@ -147,11 +145,8 @@ def _free(folder: str) -> int | None:
 LEAST_PAGES, MOST_PAGES = 64, 1000
 """More pages mean fewer rows written twice, a longer pause when it happens, and larger files."""
 
-LOGGED_BYTES = PAGE_BYTES + FRAME.size
-"""Bytes of a page in the log."""
-
-MEASURE_EVERY = 64
-"""Commits between two looks at the size of the database."""
+LOGGED_BYTES = PAGE_BYTES + FRAME.size  # bytes of a page in the log
+MEASURE_EVERY = 64  # commits between two looks at the size of the database
 
 NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE})
 """A full disk; a quota, or a limit of a file's size."""
@@ -395,14 +390,11 @@ def _nameless(path: str) -> tuple[sqlite3.Connection, int]:
 # and a restored store would say that it was never copied. A copy that was made and not fetched, or
 # not to its end, is none. Where the file is lost, or cannot be read, the next copy writes it again.
 
-MOST_BYTES = 4096
-"""Of the file that are read."""
+MOST_BYTES = 4096  # of the file that are read
 
 
 @dataclass(frozen=True, slots=True)
 class BackupRecord:
-    """What is kept of the newest copy."""
-
     made_s: float
     bytes: int
 

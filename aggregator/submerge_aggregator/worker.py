@@ -106,8 +106,7 @@ def _not_now(item: Item, refusals: Refusals) -> list[Out]:
     return []
 
 
-AGAIN_S = 5.0
-"""The store is left alone for so long after a failed write."""
+AGAIN_S = 5.0  # the store is left alone for so long after a failed write
 
 
 class CommitWorker:

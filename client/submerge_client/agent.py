@@ -100,8 +100,7 @@ def log_end(
     say("ended", level="warning" if todo else "info", rows=rows, **facts)
 
 
-LONGEST_WAIT_S = 3600.0
-"""A queue's wait has an upper limit; waking once an hour costs nothing."""
+LONGEST_WAIT_S = 3600.0  # a queue's wait has an upper limit; waking once an hour costs nothing
 
 LAST_ROWS_S = 0.5
 """For a sensor to hand over what came while it waited for more; it looks for its end that often."""
@@ -111,8 +110,7 @@ class Stopped(NamedTuple):
     """A signal or a caller asked the program to end."""
 
 
-Item = Heard | RowsWaiting | SensorEnded | Stopped
-"""What the loop waits for."""
+Item = Heard | RowsWaiting | SensorEnded | Stopped  # what the loop waits for
 
 
 class Agent:

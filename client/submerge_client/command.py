@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from submerge_client.agent import Agent
     from submerge_client.config.from_history import LearntSettings
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from submerge import PeerError, Schema
+from submerge import PeerError, Schema, UsageError
 from submerge._linalg import Array
 from submerge.client.node import ClientNode
 from submerge.features import OpenLandmarks
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from submerge.jobs.membership import ClusterMembership
     from submerge.jobs.points import HeldRows
 
-MOST_FILE = 2 << 20
-"""Bytes of a file that is read: the header has up to half of it."""
+MOST_FILE = 2 << 20  # bytes of a file that is read: the header has up to half of it
 
 
 class KeptClusters:
@@ -112,7 +111,6 @@ class KeptClusters:
 
 def _membership(job: Job, answer: Any) -> ClusterMembership | None:
     """Return what an answer says of rows; None, and a line in the log, if it is none."""
-    from submerge import UsageError
     from submerge.jobs.membership import ClusterMembership
 
     try:
@@ -218,14 +216,9 @@ class SharedPoints:
         atomic_write(self._path, record, mode=0o600)
 
 
-IDLE_S = 60.0
-"""How long the thread waits for another job before it ends."""
-
-CLOSE_S = 2.0
-"""For a round that is being computed when the client ends."""
-
-LEAST_ROWS = 8
-"""Sums over fewer rows say too much of each."""
+IDLE_S = 60.0  # how long the thread waits for another job before it ends
+CLOSE_S = 2.0  # for a round that is being computed when the client ends
+LEAST_ROWS = 8  # sums over fewer rows say too much of each
 
 TAKES_NONE = "it takes no part in jobs: job_rows = 0"
 

@@ -14,8 +14,7 @@ from submerge.protocol.names import NAME
 
 HEAD = "submerge kit 1"
 
-LARGEST = 64 << 10
-"""Most bytes; a kit has some 2,000."""
+LARGEST = 64 << 10  # most bytes; a kit has some 2,000
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\n.*?-----END \1-----\n?", re.DOTALL)
 _NODE = re.compile(rf"^node: ({NAME})$", re.MULTILINE)

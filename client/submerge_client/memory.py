@@ -114,7 +114,6 @@ class SystemEntropy:
         return (int.from_bytes(os.urandom(7), "little") >> 3) * 2.0**-53
 
     def integers(self, high: int, /) -> int:
-        """Return a whole number of [0, high), where `high` is 1 to 2**63."""
         if not 1 <= high <= 2**63:
             raise UsageError(f"expected a bound of 1 to 2**63, got {high}")
         mask = (1 << (high - 1).bit_length()) - 1

@@ -122,8 +122,7 @@ def _cut(value: Any, most: int) -> Any:
     return value
 
 
-LETTERS = 200
-"""Of a channel's name, or of its unit; what is longer is cut."""
+LETTERS = 200  # of a channel's name, or of its unit; what is longer is cut
 
 
 class Blamed(NamedTuple):
@@ -155,8 +154,6 @@ class RecentReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ShownChannel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A channel's name and unit."""
-
     name: str
     unit: str
 
@@ -173,8 +170,7 @@ class ValuesReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sd: list[float | None]  # how far each is off typically; None if nothing predicts it
 
 
-MOST_READINGS = 2600
-"""In a reply, with as many expected values: about 24 bytes a pair."""
+MOST_READINGS = 2600  # in a reply, with as many expected values: about 24 bytes a pair
 
 Replies = Callable[[ClientNode, Question, Now], tuple[bytes, str]]
 """Returns JSON, or why there is none, in one line."""

@@ -21,20 +21,11 @@ from submerge_client.config.summary import LearntSummary
 from submerge_client.sensors import open_sensor
 from submerge_client.sensors.gather import Lags
 
-TRIAL_S = 10.0
-"""How long the sensor is read."""
-
-SHOWN = 5
-"""Rows to show."""
-
-ENOUGH_ROWS = 100_000
-"""Enough rows of a file that is replayed as fast as possible."""
-
-TAKEN = {"taken", "rows", "passes"}
-"""Counts of sensors that are not about readings left out."""
-
-MOST_UNKNOWN = 10
-"""Unknown names to show."""
+TRIAL_S = 10.0  # how long the sensor is read
+SHOWN = 5  # rows to show
+ENOUGH_ROWS = 100_000  # enough rows of a file that is replayed as fast as possible
+TAKEN = {"taken", "rows", "passes"}  # counts of sensors that are not about readings left out
+MOST_UNKNOWN = 10  # unknown names to show
 
 
 class Listened(NamedTuple):

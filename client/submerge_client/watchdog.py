@@ -16,14 +16,9 @@ from pathlib import Path
 
 from submerge_client.logs import say
 
-EVERY_S = 15.0
-"""Seconds between two signs of life, unless the service manager wants them sooner."""
-
-LONGEST = 240
-"""Characters of a status: gRPC has reasons of many lines."""
-
-START_S = 90.0
-"""How much longer a start may take; it is reported again while there is progress."""
+EVERY_S = 15.0  # seconds between two signs of life, unless the service manager wants them sooner
+LONGEST = 240  # characters of a status: gRPC has reasons of many lines
+START_S = 90.0  # how much longer a start may take; it is reported again while there is progress
 
 
 class Watchdog:

@@ -41,8 +41,7 @@ SOLID = 1e-2
 """Smallest eigenvalue, over the largest, from which the Cholesky step would change
 nothing: the first basis is already orthonormal to 1e-16 / 1e-2."""
 
-WIDTH = 1024
-"""Columns that are multiplied at once: with 60 rows, half of a common L2."""
+WIDTH = 1024  # columns that are multiplied at once: with 60 rows, half of a common L2
 
 EPS = float(np.finfo(np.float64).eps)
 EPS_SINGLE = float(np.finfo(np.float32).eps)

@@ -34,8 +34,7 @@ MEANT = {"=": "==", "=<": "<=", "=>": ">=", "<>": "!="}
 JOINED = "and"
 
 SIGNS = "[<>=!]+"
-BARE = r'[^\s<>=!"]+'
-"""Matches a name that needs no quotes."""
+BARE = r'[^\s<>=!"]+'  # matches a name that needs no quotes
 
 WORD = re.compile(rf'"(?:[^"\\]|\\.)*"|".*|{SIGNS}|{BARE}', re.DOTALL)
 """Every character but blanks belongs to one."""

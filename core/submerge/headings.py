@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from submerge.schema import Channel
 
-WITH_UNIT = re.compile(r"(.*\S)\s+\[([^][]*)\]", re.DOTALL)
-"""Blanks are required: a[0] is a name."""
+WITH_UNIT = re.compile(r"(.*\S)\s+\[([^][]*)\]", re.DOTALL)  # blanks are required: a[0] is a name
 
 
 @functools.lru_cache(maxsize=4096)

@@ -20,8 +20,7 @@ from submerge.features import FeatureMap, Identity
 from submerge.features import parse as parse_features
 from submerge.features.landmarks import as_left_open
 
-MOST_LETTERS = 40
-"""Longest part of a map that an error line quotes: landmarks have thousands of letters."""
+MOST_LETTERS = 40  # longest part of a map that an error quotes: landmarks have thousands of letters
 
 Center = Literal["fleet", "own", "none"]
 """What is subtracted: one mean of all nodes, each node's own mean, or nothing."""

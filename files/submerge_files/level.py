@@ -10,17 +10,10 @@ import numpy as np
 from submerge import Array
 from submerge_files.console.units import printable
 
-FAR = 6.0
-"""Standard deviations of the median row beyond which the level is another one."""
-
-FEWEST = 30
-"""Rows that a level is of."""
-
-SHOWN = 3
-"""Channels that the warning names."""
-
-AT_ONCE = 4096
-"""Rows whose median is taken together: the level is the median of these, by their rows."""
+FAR = 6.0  # standard deviations of the median row beyond which the level is another one
+FEWEST = 30  # rows that a level is of
+SHOWN = 3  # channels that the warning names
+AT_ONCE = 4096  # rows whose median is taken together: the level is the median of these, by rows
 
 
 class AnotherLevel:

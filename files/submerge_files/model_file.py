@@ -56,7 +56,6 @@ def reread(learnt: Learnt) -> SavedModel:
 
 
 def read(path: Path) -> SavedModel:
-    """Return the model in a file."""
     return decoded(bytes_of(path), str(path))
 
 

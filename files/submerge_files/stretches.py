@@ -15,8 +15,7 @@ from submerge_files.reader import Recordings
 from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.formats.arrow_file import ArrowFile
 
-MOST_ROWS = 16 * ROWS
-"""Rows of a piece, where a file can be read from its middle."""
+MOST_ROWS = 16 * ROWS  # rows of a piece, where a file can be read from its middle
 
 
 def pieces_of(recordings: Recordings) -> list[Recordings]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-Advance = Callable[[int], None]
-"""Takes numbers of rows that are done."""
+Advance = Callable[[int], None]  # takes numbers of rows that are done
 
 T = TypeVar("T")
 
@@ -33,7 +32,6 @@ class Here:
     def map(
         self, function: Callable[..., T], tasks: Sequence[Task], advance: Advance = lambda _: None
     ) -> Iterator[T]:
-        """Run a function for each task; yield what it returns, in order."""
         for task in tasks:
             yield function(*task.arguments)
             advance(task.rows)

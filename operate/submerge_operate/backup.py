@@ -204,7 +204,6 @@ def check(file: Path, config: Path | None, as_json: bool) -> None:
     2 if it is no copy, or of another root.
     """
     from submerge_aggregator.backup import CopyDamaged, check_models, read_copy
-    from submerge_files.console.progress import advancing
     from submerge_operate.root_config import root_config
 
     loaded = None if config is None else root_config(config)

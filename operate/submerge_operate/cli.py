@@ -22,15 +22,12 @@ if TYPE_CHECKING:
 
 
 class TableLine(NamedTuple):
-    """A line of a package's table of commands."""
-
     module: str
     summary: str
     install: str  # what to install for it, in words of pip
 
 
-LAB = "submerge-lab"
-"""The distribution of the laboratory, which devices do without."""
+LAB = "submerge-lab"  # the distribution of the laboratory, which devices do without
 
 ABSENT = {
     word: TableLine("", f"Not installed: pip install {LAB}", LAB)

@@ -126,7 +126,6 @@ def _serving(config: AggregatorConfig) -> tuple[Serving, str]:
     from submerge_aggregator.page.opening import page_serving
     from submerge_aggregator.questions.views import socket_of
     from submerge_client import clock
-    from submerge_files.console.ways import UnixSocket
 
     api = forwarding(UnixSocket(socket_of(config.store)))
     # Orders are recorded by the aggregator. Who may not give them is in this process's log.

@@ -62,8 +62,7 @@ def _is_sealed(ledger: Ledger, name: str) -> bool:
     return any(node == name for node, _ in ledger.sealed)
 
 
-MOST_COUNTED = 65_536
-"""Most names with legacy kits that are counted: as many as there are watches."""
+MOST_COUNTED = 65_536  # most names with legacy kits that are counted: as many as there are watches
 
 
 class AdmissionControl:
@@ -90,7 +89,6 @@ class AdmissionControl:
 
     @property
     def revision(self) -> int:
-        """A number that rises when what was decided may have to be decided again."""
         self._current()
         return self._revision
 
@@ -113,7 +111,6 @@ class AdmissionControl:
         return objection(self._current(), sender, group, message)
 
     def objection_to_watch(self, identity: PeerIdentity, name: str, group: str) -> str | None:
-        """Return why a node may not receive a group's models; None if it may."""
         self._count(name, identity)
         why = objection(self._current(), Sender(name, identity), group, None)
         if why is None and name in self._banned.get(group, ()):
@@ -225,8 +222,6 @@ STANDING = (
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRules:
-    """What an operator has settled."""
-
     aggregators: Sequence[str] | None = None  # patterns of names; None: any
     nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # patterns, by group; else any
     legacy_kits: bool = True  # certificates without a role are let in

@@ -17,18 +17,13 @@ from submerge import UsageError
 from submerge_client.files import stamp
 from submerge_client.logs import say
 
-LOOK_S = 1.0
-"""Least time between two looks."""
-
-MOST_BYTES = 16 << 20
-"""Of a file; 100,000 nodes are 5 MiB."""
+LOOK_S = 1.0  # least time between two looks
+MOST_BYTES = 16 << 20  # of a file; 100,000 nodes are 5 MiB
 
 Content = TypeVar("Content")
 
 
 class WatchedFile(Generic[Content]):
-    """The content of one file."""
-
     def __init__(
         self,
         path: Path,

@@ -30,8 +30,6 @@ INTEGER, SEQUENCE, VERSION = 0x02, 0x30, 0xA0
 
 
 class PeerIdentity(NamedTuple):
-    """What is known of a child."""
-
     proof: Proof = "none"
     uris: tuple[str, ...] = ()
     serial: int | None = None

@@ -14,8 +14,6 @@ from submerge_proto.wire.codec import Kind
 
 
 class InMemoryDownlink:
-    """A `Downlink` in memory."""
-
     reachable: bool | None = None  # there is no broker between
     reading = None  # messages come whole
 
@@ -32,7 +30,6 @@ class InMemoryDownlink:
         self._memory.listen(self)
 
     def publish(self, group: str, data: bytes) -> None:
-        """Send all children of a group its newest model; with group "", all children a hello."""
         if len(data) > self._limit:
             return
         self._newest[group] = data
@@ -41,7 +38,6 @@ class InMemoryDownlink:
                 child.hear("watch", data)
 
     def push(self, node: str, group: str, kind: Kind, data: bytes) -> None:
-        """Send one child the newest model again, or an answer."""
         if len(data) > self._limit:
             return
         for child in self._memory.children():
@@ -55,7 +51,6 @@ class InMemoryDownlink:
     # What children call, in `soon` from any thread: it is the `Parent` of the memory that they
     # share with it.
     def soon(self, what: Callable[[], None], *, after_s: float = 0.0) -> None:
-        """Call on the event loop, from any thread."""
         if after_s:
             self._loop.call_soon_threadsafe(self._loop.call_later, after_s, what)
         else:

@@ -37,8 +37,6 @@ better."""
 
 
 class CallSender(NamedTuple):
-    """The other end of a call."""
-
     peer: str  # the connection's other end
     who: str  # the name that it counts against
     name: str | None  # in its certificate; None without one, "" if it has no name
@@ -101,8 +99,6 @@ def turns_away(answer: bytes) -> bool:
 
 
 class ReportStreams:
-    """The streams that are kept open."""
-
     def __init__(self, size: int, limits: ReadingLimits) -> None:
         self._size = size
         self.places, self.places_each = limits.places(limits.stream_bytes // size)
@@ -166,15 +162,13 @@ class ReportStreams:
             stream.end()
 
 
-ANSWER_S = 30.0
-"""A message unanswered by then never will be: the child has asked again long before."""
+ANSWER_S = 30.0  # a message unanswered by then never will be: the child has asked again long before
 
 READ_S = 12.0
 """From the beginning of a call to the end of its message. A child waits 10 s for an answer:
 after that it has given up, and the memory would be held in vain."""
 
-MOST_ASKED = 1024
-"""Bytes of a request that is a name or two, and is held as long as its stream is open."""
+MOST_ASKED = 1024  # bytes of a request that is a name or two, held as long as its stream is open
 
 SOON_S = 1.0
 """By then gRPC has ended a call whose message was over the limit. A call that is cancelled with

@@ -31,8 +31,7 @@ from submerge_proto.v1 import aggregator_service_pb2 as pb
 from submerge_proto.wire import codec, parts
 from submerge_proto.wire.codec import Kind
 
-MOST_WATCHING = 64
-"""Streams of the health service: load balancers hold some, and children none."""
+MOST_WATCHING = 64  # streams of the health service: load balancers hold some, and children none
 
 
 class Health(health.aio.HealthServicer):  # type: ignore[misc]
@@ -96,11 +95,8 @@ PATIENCE_S = 20.0
 """From a handshake to the first call, on the slowest of lines; gRPC waits no longer for a
 handshake."""
 
-LIFE_S = 4000.0
-"""Each connection ends after an hour: later its address belongs to another one."""
-
-MOST_KNOWN = 65_536
-"""Connections remembered; of more, the one that called first is dropped."""
+LIFE_S = 4000.0  # each connection ends after an hour: later its address belongs to another one
+MOST_KNOWN = 65_536  # connections remembered; of more, the one that called first is dropped
 
 
 class Handshakes:
@@ -198,8 +194,7 @@ SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 LOOK_S = 5.0
 """Between two looks for such messages. A timer for each would cost more than the messages."""
 
-GRACE_S = 2.0
-"""For calls under way when it closes."""
+GRACE_S = 2.0  # for calls under way when it closes
 
 LIMITS = ReadingLimits()
 
@@ -241,7 +236,6 @@ class GrpcDownlink:
 
     @property
     def reading(self) -> tuple[int, int]:
-        """Bytes that messages being read, or awaited on streams, may come to, and the most."""
         parts = self.calls.readings, self.calls.job_readings, self.calls.streams
         return sum(part.used for part in parts), sum(part.most for part in parts)
 
@@ -268,11 +262,9 @@ class GrpcDownlink:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     def publish(self, group: str, data: bytes) -> None:
-        """Send watches a message: all of them a hello, those of a group its model."""
         self._watches.publish(group, data)
 
     def push(self, node: str, group: str, kind: Kind, data: bytes) -> None:
-        """Send one child's watches the model again, or an answer or a question."""
         if kind == "watch":
             self._watches.push(node, group, data)
         elif kind == "job":

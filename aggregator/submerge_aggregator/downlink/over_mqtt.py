@@ -17,14 +17,12 @@ from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 from submerge_proto.wire.codec import Kind
 
-REPEAT_S = 600.0
-"""Between two publications of an unchanged message: a broker may lose what it keeps."""
+REPEAT_S = 600.0  # between two publications of an unchanged message: a broker may lose what it has
 
 PUSH_S = 10.0
 """Between two publications of one group's model for a child that lacks it: all children get it."""
 
-REMIND_S = 60.0
-"""Between two log lines on a broker that is out of reach."""
+REMIND_S = 60.0  # between two log lines on a broker that is out of reach
 
 MOST_ARRIVING = 256
 """Messages that wait for the commit of their batch. With more the thread stops reading, and the
@@ -34,8 +32,7 @@ STALLED_S = 20.0
 """An event loop that takes nothing for so long ends the connection; the next one brings all
 messages again. Less than the broker's limit for a silent client."""
 
-MOST_ANSWERS = 16_384
-"""Answers that wait for the broker; without room for one, its child asks again."""
+MOST_ANSWERS = 16_384  # answers that wait for the broker; without room for one, a child asks again
 
 
 class MqttDownlink:
@@ -76,7 +73,6 @@ class MqttDownlink:
             self._broker,
             name=f"submerge:{fleet}:{parent}",
             topics=topics.all_up(fleet, parent),
-            will=None,
             opened=self._on_opened,
             parted=self._on_parted,
             came=self._on_message,
@@ -89,7 +85,6 @@ class MqttDownlink:
         self._line.open()
 
     def publish(self, group: str, data: bytes) -> None:
-        """Have the broker keep the newest model of a group; with group "", a hello."""
         topic = self._topic(group)
         if not self._fits(topic, data):
             self._note("not published: too large", group=group, size=len(data), most=self._sends)
@@ -110,7 +105,6 @@ class MqttDownlink:
             self.publish(group, data)
 
     async def close(self) -> None:
-        """Let waiting answers go out, for a moment; then end."""
         self._repeat.cancel()
         await asyncio.to_thread(self._line.close)
 

@@ -14,22 +14,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-SHARES = 8
-"""One sender has at most an eighth of the places."""
-
-LEAST_PLACES = 4
-"""With messages so large that fewer fit into the budget."""
-
-COPIES = 2
-"""A message in memory: as gRPC has received it, and as Python's bytes."""
-
-GRPC_CALLS = 8
-"""Calls of one kind and group that a child makes at once; and there are two kinds."""
+SHARES = 8  # one sender has at most an eighth of the places
+LEAST_PLACES = 4  # with messages so large that fewer fit into the budget
+COPIES = 2  # a message in memory: as gRPC has received it, and as Python's bytes
+GRPC_CALLS = 8  # calls of one kind and group that a child makes at once; and there are two kinds
 
 
 class ReadingLimits(NamedTuple):
-    """How much is read at a time."""
-
     # bytes of messages that are being read, half of them on streams that stay open
     max_bytes: int = 16 << 20
     max_connections: int = 1200  # connections; a child has one

@@ -19,11 +19,8 @@ MOST_MORE = 64
 JOB_BYTES, ALL_JOB_BYTES = 2 << 20, 16 << 20
 """Bytes of jobs' messages that wait for one stream, and for all of them."""
 
-JOBS_AT_ONCE = 4
-"""Messages of jobs that go before it is asked again what else waits."""
-
-MOST_STREAMS = 65_536
-"""Watches at once; more children than one aggregator serves."""
+JOBS_AT_ONCE = 4  # messages of jobs that go before it is asked again what else waits
+MOST_STREAMS = 65_536  # watches at once; more children than one aggregator serves
 
 
 class WatchStream:

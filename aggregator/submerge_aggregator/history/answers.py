@@ -16,16 +16,13 @@ from submerge.protocol.score_trail import MINUTE_S
 from submerge_aggregator.history.file import HOUR, HistoryFile, NodeLevels, ScoresPage, steps_of
 from submerge_aggregator.history.recorder import HistoryRecorder
 
-MOST_STEPS = 2016
-"""Most steps that can be asked for: a week of five minutes each."""
+MOST_STEPS = 2016  # most steps that can be asked for: a week of five minutes each
 
 FRAME, OF_NODE = 300, 30
 """Bytes of a page without its nodes, and of a node without its name and its levels."""
 
 
 class ScoreSteps(NamedTuple):
-    """The steps that are asked for."""
-
     since_s: int
     step_s: int
 
@@ -49,8 +46,6 @@ class ScoreSteps(NamedTuple):
 
 
 class ScoresAsked(NamedTuple):
-    """Whose scores are asked for, and when."""
-
     group: str
     steps: ScoreSteps
     node: str = ""
@@ -79,8 +74,7 @@ def scores_page(file: HistoryFile, me: str, asked: ScoresAsked, wall: float) -> 
 
 MOST_ALARMS = 200
 
-MOST_VERSIONS = 500
-"""The newest versions, which one page has."""
+MOST_VERSIONS = 500  # the newest versions, which one page has
 
 
 def past_alarms(file: HistoryFile, group: str, before: float, after: str = "") -> dict[str, Any]:
@@ -99,8 +93,7 @@ def versions(file: HistoryFile, group: str) -> dict[str, Any]:
 
 T = TypeVar("T")
 
-SCORES = "scores"
-"""The topic of a question that the history answers."""
+SCORES = "scores"  # the topic of a question that the history answers
 
 
 async def read(recorder: HistoryRecorder, question: Callable[[HistoryFile], T]) -> T:

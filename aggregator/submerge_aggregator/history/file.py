@@ -31,8 +31,6 @@ PAST_MINUTES, AHEAD_MINUTES = 120, 1
 
 
 class TrailHeard(NamedTuple):
-    """Levels of a node's minutes."""
-
     group: str
     node: str
     first: int
@@ -98,8 +96,7 @@ def _believed(node: AggregatorNode, report: Report, now: Now) -> float:
     return time_of(report, now, node.settings.max_age_s)
 
 
-FORM = 1
-"""Raise it when the tables change: a history of another form is not read, and a new one begins."""
+FORM = 1  # raise it when tables change: a history of another form is not read, a new one begins
 
 APPLICATION_ID = int.from_bytes(b"sub5", "big")
 
@@ -170,8 +167,6 @@ class LevelsKey(NamedTuple):
 
 
 class AlarmRow(NamedTuple):
-    """An alarm as it is kept."""
-
     group: str
     id: str
     at: float  # when it ended, or began if it is open; alarms are in this order
@@ -406,8 +401,6 @@ class ScoresPage:
 
 @dataclass(frozen=True, slots=True)
 class VersionView:
-    """A version of a group's model."""
-
     version: int
     created_s: float
     rank: int

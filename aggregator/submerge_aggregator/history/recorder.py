@@ -35,8 +35,7 @@ from submerge_aggregator.questions.alarm_survey import view_of
 from submerge_aggregator.store import primary_code
 from submerge_client.logs import say
 
-MOST_SPECTRUM = 32
-"""Directions whose variance is kept."""
+MOST_SPECTRUM = 32  # directions whose variance is kept
 
 DIGITS = 5
 
@@ -120,26 +119,22 @@ class AlarmRows:
         self._known.clear()
 
 
-WRITE_S = 300.0
-"""Between two writes; a question writes at once, so that who looks sees what is newest."""
+WRITE_S = 300.0  # between two writes; a question writes at once, so that who looks sees the newest
 
 VERSION_S = 300.0
 """Between two versions that are kept: a root may make a model twice a minute, for years."""
 
-AGAIN_S = 60.0
-"""After a failure, the file is left alone for so long."""
+AGAIN_S = 60.0  # after a failure, the file is left alone for so long
 
 MOST_WAITING, MANY = 10_000, 2_500
 """Entries that wait for the thread; with so many it begins, whether a write is due or not."""
 
-MOST_ASKED = 64
-"""Questions that wait for the thread."""
+MOST_ASKED = 64  # questions that wait for the thread
 
 MOST_HOURS = 8192
 """Hours of nodes that wait for the disk, some 250 bytes each; with more they are written."""
 
-PATIENCE_S = 5.0
-"""At the end, the longest wait for the disk."""
+PATIENCE_S = 5.0  # at the end, the longest wait for the disk
 
 OUT_OF_REACH = frozenset(
     # They say nothing about the file's contents, and may be over soon.

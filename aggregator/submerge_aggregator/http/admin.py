@@ -323,8 +323,7 @@ OTHERS = (
 )
 """What returns the other routes."""
 
-MOST_PATH = 100
-"""Most bytes in a socket's path: Linux takes 107, others 103."""
+MOST_PATH = 100  # Most bytes in a socket's path: Linux takes 107, others 103.
 
 
 def api(server: Server) -> Starlette:

@@ -77,8 +77,7 @@ def read_scores(body: bytes, asked: ScoresAsked) -> ScoresPage:
 # What passes can be shown in a table, and page follows upon page: names rise, so that asking for
 # the next one comes to an end.
 
-LARGEST_PAGE = 2.0**63
-"""No time or share of ours is larger."""
+LARGEST_PAGE = 2.0**63  # no time or share of ours is larger
 
 
 def read_page(body: bytes, group: str, after: str) -> NodesPage:
@@ -115,11 +114,8 @@ def _floats(value: Any) -> Iterator[float]:
             yield from _floats(each)
 
 
-DEEPEST = 12
-"""Tables and lists inside each other."""
-
-LARGEST = 2.0**1020
-"""No number of ours is larger: differences of two are finite."""
+DEEPEST = 12  # tables and lists inside each other
+LARGEST = 2.0**1020  # no number of ours is larger: differences of two are finite
 
 T = TypeVar("T")
 
@@ -209,11 +205,8 @@ def _printable(value: Any, deep: int) -> Any:
     return value
 
 
-KEPT_S = 2.0
-"""How long an answer is shown again."""
-
-MOST_KEPT = 64
-"""Answers, where nothing else is said."""
+KEPT_S = 2.0  # how long an answer is shown again
+MOST_KEPT = 64  # answers, where nothing else is said
 
 Key = tuple[object, ...]
 
@@ -290,8 +283,7 @@ def checked(read: Callable[[], Any], path: tuple[str, ...]) -> bytes:
         raise NoReply(f"{'/'.join(path)} replied what cannot be shown: {error}") from error
 
 
-MOST_PAGES = 256
-"""Pages that are kept, or under way: as many as questions may be open."""
+MOST_PAGES = 256  # pages that are kept, or under way: as many as questions may be open
 
 
 def routes(server: Server) -> list[Route]:
@@ -321,8 +313,7 @@ def routes(server: Server) -> list[Route]:
 # GET /versions/G                          versions of the group's model, the newest first
 # The path names the aggregators below this one, the last of which is asked, as for `/tree`.
 
-DAY_S, STEP_S = 86_400, 900
-"""What is shown unless a request says otherwise."""
+DAY_S, STEP_S = 86_400, 900  # what is shown unless a request says otherwise
 
 
 def history_routes(server: Server) -> list[Route]:

@@ -41,8 +41,7 @@ def network_serving(
     return Serving(app, listener, protocol_of(tls, server.order_log))
 
 
-LOOK_S = 10.0
-"""Between two looks at files that programs hold open, and people see by their names."""
+LOOK_S = 10.0  # between two looks at files that programs hold open, and people see by their names
 
 
 class Endpoints:

@@ -46,16 +46,13 @@ answers within 10 s."""
 MOST_OPEN, MOST_EACH = 128, 32
 """Connections in all, and of one address. Further ones are closed at once."""
 
-MOST_HEADERS = 16_384
-"""Bytes of a request's line and headers, however they arrive."""
+MOST_HEADERS = 16_384  # bytes of a request's line and headers, however they arrive
 
 PIECE = 1024
 """Bytes that are looked at in one go: h11 bounds headers by what it holds before they are whole."""
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection of a `Serving`."""
-
     _limit: asyncio.TimerHandle | None = None
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -111,8 +108,7 @@ def _address(connection: Any) -> str | None:
     return None if connection.client is None else str(connection.client[0])
 
 
-UCRED = struct.Struct("3i")
-"""Process, user, group."""
+UCRED = struct.Struct("3i")  # process, user, group
 
 
 class LocalProtocol(BoundedProtocol):
@@ -142,14 +138,9 @@ def note_order(server: Server, request: Request, verb: str, **facts: Any) -> Non
     server.order_log.note(request.scope["operator"], verb, **facts)
 
 
-ANSWER_S = 10.0
-"""Longest wait for the machine. It takes longer only if its disk hangs."""
-
-GRACE_S = 2
-"""For requests under way when it closes; uvicorn takes whole seconds."""
-
-MOST_AT_ONCE = 64
-"""Connections and requests. One more is answered with 503."""
+ANSWER_S = 10.0  # Longest wait for the machine. It takes longer only if its disk hangs.
+GRACE_S = 2  # for requests under way when it closes; uvicorn takes whole seconds
+MOST_AT_ONCE = 64  # Connections and requests. One more is answered with 503.
 
 
 AGAIN_S, MOST_KINDS = 60.0, 100
@@ -195,7 +186,6 @@ class Serving:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to answer; on the event loop."""
         self._task = asyncio.create_task(self._server.serve(sockets=[self.listener]))
 
     async def stop(self) -> None:

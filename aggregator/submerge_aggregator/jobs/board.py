@@ -30,8 +30,7 @@ from submerge_aggregator.questions import survey
 from submerge_client.files import PRIVATE, atomic_write
 from submerge_client.logs import say
 
-MOST_ORDER_BYTES = 16_384
-"""Of an order to open a job: settings take a fourth of it."""
+MOST_ORDER_BYTES = 16_384  # of an order to open a job: settings take a fourth of it
 
 
 class JobOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,8 +48,6 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class GroupSchema(NamedTuple):
-    """Of which rows a group's jobs are."""
-
     canonical: bytes
     fingerprint: str
     width: int
@@ -98,17 +95,10 @@ def job_of(order: JobOrder, group: str, schema: GroupSchema) -> Job:
     return job
 
 
-MOST_ENDED, MOST_ENDED_BYTES = 100, 64 << 20
-"""Jobs that are over, and bytes of their files."""
-
-MOST_UNWRITTEN = 4
-"""Jobs without a file, whose answers are kept in memory."""
-
-PIECE_BYTES = 1 << 20
-"""Of a file, in one answer."""
-
-ENDING = ".job"
-"""Of the files' names."""
+MOST_ENDED, MOST_ENDED_BYTES = 100, 64 << 20  # jobs that are over, and bytes of their files
+MOST_UNWRITTEN = 4  # jobs without a file, whose answers are kept in memory
+PIECE_BYTES = 1 << 20  # of a file, in one answer
+ENDING = ".job"  # of the files' names
 
 
 def jobs_path(store: str | os.PathLike[str]) -> Path:

@@ -21,8 +21,7 @@ from submerge_aggregator.jobs.board import JobBoard
 from submerge_aggregator.jobs.runtime import JobRuntime
 from submerge_client.logs import say
 
-LOOK_S = 10.0
-"""How often it looks; each look adds up the moments of all rows."""
+LOOK_S = 10.0  # how often it looks; each look adds up the moments of all rows
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 60.0, 3600.0
 """How long it waits after a job that failed: the first time, and at most."""

@@ -21,8 +21,7 @@ MAGIC = b"SMJR1\n"
 HASH_BYTES, LENGTH_BYTES = 32, 4
 HEAD = len(MAGIC) + HASH_BYTES + LENGTH_BYTES
 
-MOST_HEADER = 64 << 20
-"""Bytes of a header: most are those of a schema with many channels."""
+MOST_HEADER = 64 << 20  # bytes of a header: most are those of a schema with many channels
 
 DEEP_OR_LARGE = (RecursionError, OverflowError)
 """What JSON with absurd nesting, or absurd numbers, ends in."""
@@ -32,8 +31,6 @@ MOST_BYTES = HEAD + MOST_HEADER + MOST_PAYLOAD
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobRecord:
-    """How a job ended."""
-
     job: Job
     # the canonical text of its group's schema, for who reads the answer; empty if not known
     schema: bytes
@@ -60,8 +57,6 @@ class JobRecord:
 
 
 class RecordHeader(NamedTuple):
-    """The beginning of a record's file."""
-
     record: JobRecord
     begins: int
     answer_bytes: int

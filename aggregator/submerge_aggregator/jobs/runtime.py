@@ -53,8 +53,7 @@ from submerge_proto.wire import jobs
 PIECES_A_TOKEN = 8
 """A byte of a job's message counts as an eighth of one: it is stored, and not checked."""
 
-PARENT = "the parent"
-"""The name that its messages count against; no node has it."""
+PARENT = "the parent"  # the name that its messages count against; no node has it
 
 
 class QueuedMessage(NamedTuple):
@@ -154,8 +153,7 @@ class JobInbox:
         return waiting.heard
 
 
-AT_ONCE = 64
-"""Effects that are performed before other work has its turn."""
+AT_ONCE = 64  # effects that are performed before other work has its turn
 
 
 class JobHost(Protocol):
@@ -254,17 +252,13 @@ def children_of(node: AggregatorNode, admission: AdmissionControl, group: str) -
     return ChildrenKnown(frozenset(may), frozenset(may - aggregators), group)
 
 
-BATCH = 64
-"""Messages that are taken in one step of the thread, and sent before other work has its turn."""
+BATCH = 64  # messages that are taken in one step of the thread, and sent before other work's turn
 
 MOST_HELD = 256 << 20
 """Bytes of payloads that all jobs hold here. With more, what children contribute waits."""
 
-AGAIN_S = 5.0
-"""How long the store is left alone after a failed write."""
-
-FRESH_S = 1.0
-"""How old the list of children may be when a parent asks."""
+AGAIN_S = 5.0  # how long the store is left alone after a failed write
+FRESH_S = 1.0  # how old the list of children may be when a parent asks
 
 
 class _Order(NamedTuple):

@@ -7,14 +7,11 @@ from typing import Literal, NamedTuple
 
 JobState = Literal["running", "done", "failed"]
 
-Plain = int | float | str | bool | None
-"""A value of a job's settings."""
+Plain = int | float | str | bool | None  # a value of a job's settings
 
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """One job, in a line."""
-
     id: str
     group: str
     kind: str

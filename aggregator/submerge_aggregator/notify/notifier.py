@@ -122,8 +122,6 @@ LONGEST_WAIT_S = 3600.0
 
 
 class AlarmNotifier:
-    """Sends the alarms of all groups."""
-
     def __init__(
         self, groups: Mapping[str, tuple[Subtree, Sinks]], clock: Callable[[], Now]
     ) -> None:
@@ -182,8 +180,7 @@ class AlarmNotifier:
             return heard, self._closing
 
 
-REPORTS = 3
-"""An open alarm that its site has not reported for so many report intervals is over."""
+REPORTS = 3  # an open alarm that its site has not reported for so many report intervals is over
 
 
 def make_notifier(config: AggregatorConfig, clock: Callable[[], Now]) -> AlarmNotifier | None:

@@ -25,8 +25,7 @@ from submerge_client.alarms.event import headline, sentence
 from submerge_client.alarms.webhook import HttpAnswer
 from submerge_client.config.links import is_here
 
-LIMIT_S = 60.0
-"""Longest wait for a service; the delivery then tries again later."""
+LIMIT_S = 60.0  # longest wait for a service; the delivery then tries again later
 
 SOCKETS = {"amqp", "aprs", "deltachat", "email", "growl", "irc", "mqtt", "rsyslog", "smpp", "xmpp"}
 """Apprise's plugins that use the network, but not HTTP."""

@@ -17,8 +17,7 @@ from submerge import UsageError
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,31})://\S")
 
-MOST_BYTES = 64 << 10
-"""A larger file is refused."""
+MOST_BYTES = 64 << 10  # a larger file is refused
 
 SETTING = "alarms.apprise.urls_file"
 

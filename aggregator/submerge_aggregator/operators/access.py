@@ -30,8 +30,7 @@ from submerge_client.logs import say
 
 # A flood of refusals must not push the rest out of the audit log.
 
-PER_S, BURST = 1 / 6, 60
-"""Entries on refusals: so many at once, and then ten a minute."""
+PER_S, BURST = 1 / 6, 60  # entries on refusals: so many at once, and then ten a minute
 
 
 class OrderLog:
@@ -85,8 +84,7 @@ Identify = Callable[[Peer, Headers], Operator | Denial]
 FAILED_PER_S, FAILED_BURST = 1 / 6, 10
 """Failed attempts of one address: ten at once, and then ten a minute."""
 
-MOST_WHY = 4096
-"""Bytes of an answer in which the reason of a refusal is looked for."""
+MOST_WHY = 4096  # bytes of an answer in which the reason of a refusal is looked for
 
 TOO_MANY = Denial(429, "too_many", "too many failed attempts from this address: wait a minute")
 TWO_LENGTHS = Denial(400, "shape", "a request has one length, got two")
@@ -94,8 +92,6 @@ FROM_A_PAGE = Denial(403, "shape", "pages in browsers give no orders: there is a
 
 
 class FailedAttempts:
-    """Attempts that failed, by address."""
-
     def __init__(self, steady: Callable[[], float]) -> None:
         self._steady, self._limit = steady, RateLimit(FAILED_PER_S, FAILED_BURST)
 
@@ -104,8 +100,6 @@ class FailedAttempts:
 
 
 class OperatorAccess:
-    """The admin API, for those who may."""
-
     def __init__(
         self,
         app: Starlette,

@@ -8,8 +8,7 @@ from pathlib import Path
 from submerge_client.config.links import Endpoint, Served
 from submerge_client.config.sections import AnyText, refusal, shown
 
-PORT = 8472
-"""Where no other is named; 8471 is that of the status address."""
+PORT = 8472  # where no other is named; 8471 is that of the status address
 
 
 class OperatorsConfig(Served, frozen=True, kw_only=True):

@@ -42,8 +42,6 @@ NOT_ACCEPTED = "the token is not accepted: it is wrong, revoked, or over"
 
 
 class Peer(NamedTuple):
-    """The other end of a connection."""
-
     # of the user at the socket's other end; None over the network, or if it is unknown
     uid: int | None = None
     address: str = ""  # of the machine; empty at the socket
@@ -61,8 +59,6 @@ class Operator(NamedTuple):
 
 
 class Denial(NamedTuple):
-    """Why a request is refused."""
-
     status: Literal[400, 401, 403, 429]
     reason: str
     why: str
@@ -83,8 +79,6 @@ def at_socket(peer: Peer, headers: Sequence[tuple[bytes, bytes]]) -> Operator | 
 
 @dataclass(frozen=True, slots=True)
 class NetworkIdentities:
-    """Who may ask over the network."""
-
     tokens: Callable[[], Iterable[Token]]
     admission: AdmissionControl
     wall: Callable[[], float]

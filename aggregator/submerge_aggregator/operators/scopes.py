@@ -18,8 +18,6 @@ Reach = Literal["nothing", "path", "query", "all"]
 
 
 class RouteRule(NamedTuple):
-    """What a route needs."""
-
     scope: Scope
     reach: Reach
 

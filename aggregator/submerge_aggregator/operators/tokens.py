@@ -24,22 +24,16 @@ from submerge_aggregator.admission.watched_file import WatchedFile
 from submerge_aggregator.audit import Record
 from submerge_aggregator.operators.scopes import SCOPES, Scope
 
-PREFIX = "submerge_"
-"""Programs that look for secrets in files know a token by it."""
+PREFIX = "submerge_"  # programs that look for secrets in files know a token by it
 
 FORM = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
 HEAD = "# submerge tokens 1"
 TIME = "%Y-%m-%dT%H:%M:%SZ"
-MOST = 1000
-"""Tokens of one aggregator: each request is compared with all of them."""
-
-MOST_GROUPS = 64
-"""That a token is limited to."""
+MOST = 1000  # tokens of one aggregator: each request is compared with all of them
+MOST_GROUPS = 64  # that a token is limited to
 
 
 class Token(NamedTuple):
-    """What is kept of a token."""
-
     name: str
     scope: Scope
     # Unix seconds; until None: it does not end

@@ -70,8 +70,6 @@ class HistoryView:
 
 @dataclass(frozen=True, slots=True)
 class PushedView:
-    """What a push has changed."""
-
     history: HistoryView
     replaces: tuple[str, ...]  # names of the histories whose place it took
     learnt: int

@@ -236,8 +236,6 @@ forgotten for another."""
 
 @dataclass(frozen=True, slots=True)
 class BanView:
-    """A node that is banned, or was."""
-
     node: str
     banned: bool  # in every group of this aggregator
     # aggregators that report here, and have not confirmed the newest order yet
@@ -325,8 +323,6 @@ def nodes_page(node: AggregatorNode, now: Now, question: Question) -> NodesPage:
 
 @dataclass(frozen=True, slots=True)
 class NodeDrillView:
-    """The drill of one node."""
-
     node: str
     reported_by: str
     at: float
@@ -340,8 +336,6 @@ class NodeDrillView:
 
 @dataclass(frozen=True, slots=True)
 class DrillView:
-    """The drills of a group's nodes."""
-
     group: str
     nodes: list[NodeDrillView]
     # as `submerge.drill.merged.in_units`: sizes in the unit of each channel

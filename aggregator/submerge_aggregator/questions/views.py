@@ -29,8 +29,6 @@ class ShownRank:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Which aggregator it is."""
-
     node: str
     incarnation: str
     top: bool  # it has no parent
@@ -87,8 +85,6 @@ class SealedView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node that reports here."""
-
     group: str
     node: str
     kind: Kind | None
@@ -110,8 +106,7 @@ def socket_of(store: str | os.PathLike[str]) -> Path:
     return Path(f"{os.path.realpath(store)}.sock")
 
 
-Wanted = Literal["", "pause", "resume"]
-"""What a node is to do, and has not confirmed in a report."""
+Wanted = Literal["", "pause", "resume"]  # what a node is to do, and has not confirmed in a report
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +189,6 @@ class WatchView:
 
 @dataclass(frozen=True, slots=True)
 class GroupWatch:
-    """How a group is watched."""
-
     group: str
     clients: int  # known here and below; those that raise no alarms are not in `watch`
     watch: WatchView | None  # None while no node reports an alarm status
@@ -206,8 +199,6 @@ class GroupWatch:
 
 @dataclass(frozen=True, slots=True)
 class DesiredStateView:
-    """The desired state of a node, and how it gets there."""
-
     group: str
     node: str
     paused: bool

@@ -77,8 +77,7 @@ def c_string(name: str) -> str:
     return '"' + "".join(chr(each) if each in PLAIN else f"\\{each:03o}" for each in data) + '"'
 
 
-PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
-"""What the functions' names may begin with."""
+PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")  # what the functions' names may begin with
 
 OWN = 0.05
 """What factors leave of a channel, y - L z, is a difference of two numbers that are nearly the same

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from submerge_files.model_file import SavedModel
 
 
-MOST_NUMBERS = 4_000_000
-"""Most numbers in a recipe: each takes some 20 bytes of a program's text."""
+MOST_NUMBERS = 4_000_000  # most numbers in a recipe: each takes some 20 bytes of a program's text
 
 
 def recipe_of(
@@ -173,8 +172,7 @@ def _alarm(
     )
 
 
-OPTIONS = {"single": "--float32", "prefix": "--prefix"}
-"""By fields of `ExportOptions`."""
+OPTIONS = {"single": "--float32", "prefix": "--prefix"}  # by fields of `ExportOptions`
 
 
 @click.command(

@@ -31,8 +31,6 @@ class ExportState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportResult:
-    """What is known of a row."""
-
     status: int
     scores: Mapping[By, float] = field(default_factory=dict)
     # The highest share of normal rows that the score is above, 0 for none.
@@ -129,20 +127,14 @@ def _statistics(
 # No statistic of a row is within `MARGIN` of a limit, and no two channels are about equally to
 # blame, so that rounding to float32 changes no answer.
 
-MARGIN = 0.02
-"""Least distance of a golden row's statistic from a limit, relative to it."""
+MARGIN = 0.02  # least distance of a golden row's statistic from a limit, relative to it
 
 NEAR = {True: 1e-3, False: 1e-9}
 """How near the numbers of a program have to be, relative, in float32 and in double."""
 
-ROUNDINGS = 10
-"""Errors of rounding in a number of a residual."""
-
-NORMAL, FAULTY = 2, 6
-"""Rows without and with a fault: an alarm of single channels needs five of eight."""
-
-TRIES = 200
-"""Seeds that are tried; the last is taken as it is, without a clear margin."""
+ROUNDINGS = 10  # errors of rounding in a number of a residual
+NORMAL, FAULTY = 2, 6  # rows without and with a fault: an alarm of single channels needs 5 of 8
+TRIES = 200  # seeds that are tried; the last is taken as it is, without a clear margin
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -109,8 +109,7 @@ def value(name: str, kind: int, shape: Sequence[int | str]) -> Any:
     return helper.make_tensor_value_info(name, kind, list(shape))
 
 
-OWN = 0.05
-"""Share of y that is left of a channel, below which float32 is refined, as in C."""
+OWN = 0.05  # share of y that is left of a channel, below which float32 is refined, as in C
 
 
 class ScoreNodes(NamedTuple):
@@ -245,8 +244,7 @@ def _add_blame(nodes: GraphNodes, recipe: Recipe, off: str, squares: str, fine: 
     nodes.add("Where", fine, of_first(errors), nodes.numbers(np.nan), out="deviation")
 
 
-BODY = "row_"
-"""Prefix of names inside the Scan."""
+BODY = "row_"  # prefix of names inside the Scan
 
 
 def state_shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
@@ -371,8 +369,7 @@ def _follow(nodes: GraphNodes, alarm: AlarmRecipe, statistics: str) -> str:
     return nodes.add("Concat", *each, axis=0)
 
 
-OPSET, IR_VERSION = 13, 7
-"""ONNX Runtime 1.7 and later take them."""
+OPSET, IR_VERSION = 13, 7  # ONNX Runtime 1.7 and later take them
 
 EXACT = ("status", "alarm", "blame", "share", "deviation")
 """Outputs to which the floor of golden rows does not apply."""

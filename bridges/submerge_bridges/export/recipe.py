@@ -106,7 +106,6 @@ class Recipe:
 
     @property
     def dim(self) -> int:
-        """Number of channels."""
         return len(self.channels)
 
     @property
@@ -116,7 +115,6 @@ class Recipe:
 
     @property
     def by_distance(self) -> bool:
-        """Whether distances are computed."""
         return "distance" in self.scores
 
     def only(self, kind: By) -> Recipe:
@@ -156,11 +154,8 @@ MADE_BY = "submerge model export"
 HEAD = 1000
 
 
-LONGEST = 60
-"""Letters of a name in a comment."""
-
-LONGEST_IDENTIFIER = 31
-"""Letters of a name in an identifier: compilers of C99 may ignore what follows."""
+LONGEST = 60  # letters of a name in a comment
+LONGEST_IDENTIFIER = 31  # letters of a name in an identifier: compilers of C99 may ignore the rest
 
 
 def harmless(text: str) -> str:

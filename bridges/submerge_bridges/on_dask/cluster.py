@@ -13,8 +13,7 @@ from submerge_files.workers import Advance, Task
 
 T = TypeVar("T")
 
-RETRIES = 3
-"""How often a task is run again after an error of the cluster; lost workers count apart."""
+RETRIES = 3  # how often a task is run again after an error of the cluster; lost workers count apart
 
 
 class Cluster:
@@ -27,7 +26,6 @@ class Cluster:
     def map(
         self, function: Callable[..., T], tasks: Sequence[Task], advance: Advance = lambda _: None
     ) -> Iterator[T]:
-        """Run a function for each task; yield what it returns, in order."""
         import distributed
 
         as_completed: Any = distributed.as_completed

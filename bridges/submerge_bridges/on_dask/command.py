@@ -9,8 +9,7 @@ from typing import Any
 from submerge import UsageError
 from submerge_bridges.on_dask.cluster import Cluster
 
-CONNECT_S = 20.0
-"""How long it waits for a scheduler."""
+CONNECT_S = 20.0  # how long it waits for a scheduler
 
 
 @contextmanager

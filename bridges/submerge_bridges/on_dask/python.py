@@ -45,7 +45,6 @@ class PartitionRows:
     partition: Any
 
     def rows(self) -> Iterator[Recorded]:
-        """Return its rows in blocks."""
         table = _table(self.partition)
         if not len(table):
             return
@@ -325,7 +324,6 @@ class CollectionRows:
     notes: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[Recorded]:
-        """Read all rows."""
         for part in self.parts:
             yield from self.cluster.value(part).rows()
 

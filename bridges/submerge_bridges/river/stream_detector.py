@@ -8,8 +8,7 @@ from river import base
 
 from submerge.errors import whole
 from submerge.history.layout import LEAST_ROWS
-from submerge.incremental.row_history import CurrentModel
-from submerge.incremental.row_model import RowModel
+from submerge.incremental import CurrentModel, RowModel
 from submerge_bridges.river.named_rows import NamedRows, OfNamedRows
 
 try:

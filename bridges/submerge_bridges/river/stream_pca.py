@@ -20,8 +20,7 @@ from submerge.pca.subspace import Subspace
 from submerge.schema import Channel, Schema
 from submerge_bridges.river.named_rows import NamedRows, OfNamedRows
 
-BLOCK = 32
-"""Rows that are learnt at once."""
+BLOCK = 32  # rows that are learnt at once
 
 
 class StreamPCA(OfNamedRows, base.Transformer):

@@ -17,13 +17,10 @@ from submerge.protocol.alarm_changes import diff, is_urgent
 from submerge.protocol.alarm_status import Alarm
 from submerge_client.logs import say
 
-GRACE_S = 2.0
-"""For all sinks together at the end of the program. The next start delivers the rest."""
+GRACE_S = 2.0  # For all sinks together at the end of the program. The next start delivers the rest.
 
 
 class Sink(Protocol):
-    """One destination of alarms."""
-
     def update(self, alarms: tuple[Alarm, ...]) -> None:
         """Take the alarms that the node remembers; deliver what is new, now or soon."""
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from submerge_client.alarms.journal import Journal
     from submerge_client.config.client_config import ClientConfig
 
-STREAM = "-"
-"""In place of a path, this means standard output."""
+STREAM = "-"  # in place of a path, this means standard output
 
 
 def sinks_of(config: ClientConfig, stdout: BinaryIO) -> Sinks:

@@ -16,11 +16,8 @@ from submerge.protocol.alarm_status import MARKS, Alarm
 from submerge_client.files import atomic_write, refuse_link, sync_folder
 from submerge_client.logs import say
 
-MOST = 32
-"""Ended alarms of a node that a sink remembers; the node itself remembers a quarter of that."""
-
-MOST_IN_ALL = 20_000
-"""Ended alarms of all nodes together that a sink remembers."""
+MOST = 32  # ended alarms of a node that a sink remembers; the node remembers a quarter of that
+MOST_IN_ALL = 20_000  # ended alarms of all nodes together that a sink remembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +77,8 @@ def _newest(names: list[str]) -> tuple[str, ...]:
 FORM = 1
 UNREADABLE = "alarm journal unreadable, starting a new one"
 NOT_WRITTEN = "alarm journal not written: a restart may send alarms again"
-LATER = ("first", "deviations", *MARKS)
-"""Fields of an alarm that were added to the file."""
-
-MOST_BYTES = 1 << 24
-"""A larger file is no journal."""
+LATER = ("first", "deviations", *MARKS)  # fields of an alarm that were added to the file
+MOST_BYTES = 1 << 24  # a larger file is no journal
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

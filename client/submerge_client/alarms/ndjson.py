@@ -32,13 +32,10 @@ def write_whole(stream: BinaryIO, data: bytes) -> None:
     stream.flush()
 
 
-TAIL_BYTES = 1 << 16
-"""How much of a file's end is read again: a hundred lines and more."""
+TAIL_BYTES = 1 << 16  # how much of a file's end is read again: a hundred lines and more
 
 
 class LineOutput(Protocol):
-    """A file or a stream that takes lines."""
-
     def read(self) -> Collection[tuple[str, str]]:
         """Return name and event of the lines that are known to be there."""
 
@@ -50,8 +47,6 @@ class LineOutput(Protocol):
 
 
 class LineSink:
-    """A sink that writes alarms as lines."""
-
     def __init__(self, output: LineOutput, journal: Journal, *, name: str, group: str) -> None:
         self._output, self._journal, self._name, self._group = output, journal, name, group
         self._encode = msgspec.json.Encoder().encode
@@ -114,7 +109,6 @@ class File:
         return self._written
 
     def write(self, line: bytes) -> None:
-        """Append a line, on disk when this returns."""
         self._file.append(line)
 
     def close(self) -> None:

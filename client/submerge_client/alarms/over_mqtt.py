@@ -24,8 +24,7 @@ from submerge_client.uplink.broker import Publication, broker_of
 from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 
-ONLINE, OFFLINE = b"online", b"offline"
-"""Home Assistant's defaults for availability."""
+ONLINE, OFFLINE = b"online", b"offline"  # Home Assistant's defaults for availability
 
 
 def state(node: str, group: str, alarms: tuple[Alarm, ...]) -> dict[str, Any]:
@@ -91,8 +90,7 @@ def configs(prefix: str, fleet: str, node: str, group: str) -> dict[str, dict[st
     }
 
 
-AGAIN_S = 60.0
-"""The least time between two messages of one alarm while only its figures change."""
+AGAIN_S = 60.0  # the least time between two messages of one alarm while only its figures change
 
 
 class MqttAlarms:
@@ -127,11 +125,9 @@ class MqttAlarms:
         self._line = BrokerConnection(
             broker_of(link, kit),
             name=f"submerge:{link.fleet}:alarm:{node}",
-            topics=(),
             will=Publication(self._availability, OFFLINE, retain=True),
             opened=self._opened,
             parted=self._parted,
-            came=lambda *_: None,
         )
         self._line.open()
 

@@ -43,16 +43,12 @@ from submerge_client.uplink.tls import Tls
 # the alert after five minutes of silence, which a slow line often has, and then raise it again.
 
 
-REPEATED_S = 180.0
-"""Alertmanager asks for 30 s to 3 min."""
-
-LEASE_S = 3600.0
-"""How long Alertmanager keeps an alarm open without a repetition."""
+REPEATED_S = 180.0  # Alertmanager asks for 30 s to 3 min
+LEASE_S = 3600.0  # how long Alertmanager keeps an alarm open without a repetition
 
 PATH = "/api/v2/alerts"
 
-HIGH, NORMAL = 4, 3
-"""Priorities of ntfy: a long vibration, and a short one."""
+HIGH, NORMAL = 4, 3  # priorities of ntfy: a long vibration, and a short one
 
 
 class Request(NamedTuple):
@@ -71,11 +67,8 @@ Out = TypeVar("Out", covariant=True)
 class Payload(Protocol[Out]):
     """How one kind of server expects alarms."""
 
-    repeats_s: float | None
-    """How often an open alarm is posted again; None: never."""
-
-    timed: bool
-    """Whether the server compares times with its own clock."""
+    repeats_s: float | None  # How often an open alarm is posted again; None: never.
+    timed: bool  # whether the server compares times with its own clock
 
     def request(self, event: AlarmEvent, first: Alarm, *, now: float, skew: float) -> Out:
         """Return the request for an event; `first`: the alarm as its start was delivered."""
@@ -166,8 +159,7 @@ class Ntfy(PlainJson):
 
 
 TIMEOUT_S = 10.0
-LONGEST_PAUSE_S = 3600.0
-"""The longest pause that a server may ask for."""
+LONGEST_PAUSE_S = 3600.0  # the longest pause that a server may ask for
 
 
 class HttpAnswer(NamedTuple):
@@ -292,8 +284,7 @@ def _pause(headers: Message) -> float:
 
 PATIENCE_S = 2.0
 CAP_S = 300.0
-SLACK_S = 60.0
-"""Clocks that differ by less count as equal."""
+SLACK_S = 60.0  # clocks that differ by less count as equal
 
 LONGEST_WAIT_S = 3600.0
 

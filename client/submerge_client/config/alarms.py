@@ -40,11 +40,8 @@ if TYPE_CHECKING:
     from submerge_client.alarms import Sink
     from submerge_client.alarms.journal import Journal
 
-PREFIX = r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*"
-"""The topic prefixes that Home Assistant allows."""
-
-TOPIC = re.compile(r"/([A-Za-z0-9_-]{1,64})/?")
-"""The path of a url that is a topic of ntfy."""
+PREFIX = r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*"  # the topic prefixes that Home Assistant allows
+TOPIC = re.compile(r"/([A-Za-z0-9_-]{1,64})/?")  # the path of a url that is a topic of ntfy
 
 Prefix = Annotated[
     str,
@@ -130,7 +127,6 @@ class WebhookConfig(Section, frozen=True, kw_only=True):
 
     @property
     def stays_here(self) -> bool:
-        """Whether nothing of it leaves this machine."""
         return is_here(urlsplit(self.url).hostname or "")
 
     @property
@@ -218,14 +214,9 @@ OFTEN = re.compile(rf"{NUMBER}false per\s+(.*\S)\s*")
 
 ROWS = re.compile(r"(\d+) rows")
 
-LEAST_BETWEEN = 100
-"""Least rows for one false alarm."""
-
-OFF = "off"
-"""In place of a rate: no alarms."""
-
-MOST_NAMED = 10
-"""Most channels that an error line lists."""
+LEAST_BETWEEN = 100  # least rows for one false alarm
+OFF = "off"  # in place of a rate: no alarms
+MOST_NAMED = 10  # most channels that an error line lists
 
 When = Annotated[
     str, Meta(min_length=1, description="a condition in quotes, such as 'rpm > 50'", extra=SHOWN)

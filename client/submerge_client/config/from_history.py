@@ -12,8 +12,7 @@ from submerge_client.config.tomlfile import quoted, schema_lines
 GROUP, PARENT, NODE = "machines", "root", "machine-1"
 """Names of a fleet that has none yet, the same at the client and at the root."""
 
-MOST_NAMED = 5
-"""Most machines that a comment lists."""
+MOST_NAMED = 5  # most machines that a comment lists
 
 CLIENT = """\
 # A client of submerge: channels, scaling, rank and period are those of {source}.

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-OURS = ("submerge", "submerge-lab")
-"""Distributions whose words no other takes away."""
+OURS = ("submerge", "submerge-lab")  # distributions whose words no other takes away
 
 
 class Plugin(NamedTuple):

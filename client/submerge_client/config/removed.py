@@ -7,11 +7,8 @@ from typing import Any
 
 REFUSED_FROM = "0.8"
 
-INTERNAL = "advanced"
-"""The section for tests, demo and benchmarks: in no sample, and no hint names it."""
-
-FOREIGN = "sink"
-"""Tables of kinds that other packages add: in no sample, which has none of them."""
+INTERNAL = "advanced"  # the section for tests, demo and benchmarks: in no sample, and in no hint
+FOREIGN = "sink"  # tables of kinds that other packages add: in no sample, which has none of them
 
 HINT = "take it out: it is a constant in later versions"
 

@@ -240,14 +240,12 @@ def _place(path: Path, name: str, columns: Sequence[str]) -> int:
     )
 
 
-MOST = 1 << 16
-"""Most dimensions of a vector: more are a mistake in the file, not a device."""
+MOST = 1 << 16  # most dimensions of a vector: more are a mistake in the file, not a device
 
 LONGEST = float.fromhex("0x1.fffffffffffffp-1022")
 """The number with the most characters in a schema's text."""
 
-MAP = 512
-"""Bytes of a map in a schema's text, without its landmarks."""
+MAP = 512  # bytes of a map in a schema's text, without its landmarks
 
 
 STEPS = (

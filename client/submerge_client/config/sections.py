@@ -20,8 +20,7 @@ from submerge_client.config.removed import is_listed
 
 MOST = sys.float_info.max
 
-Key = str | int
-"""The key of a table, or the index in a list."""
+Key = str | int  # the key of a table, or the index in a list
 
 SHOWN = {"shown": True}
 """Marks text that other machines may read; text without the mark is shown to none."""
@@ -145,8 +144,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 class _Place(NamedTuple):
-    """The right place of a setting."""
-
     keys: tuple[str, ...]
     section: type[Section]
     setting: str

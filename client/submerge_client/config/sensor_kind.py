@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from submerge_client.sensors.gather import Hand
     from submerge_client.sensors.tally import SensorLog
 
-SILENCE_S = 600.0
-"""Seconds without a row after which a program counts as stuck, for short periods."""
+SILENCE_S = 600.0  # seconds without a row after which a program counts as stuck, for short periods
 
 
 class Sensor(Protocol):

@@ -23,12 +23,11 @@ from submerge_client.config.sections import (
     shown,
 )
 from submerge_client.config.sensor_kind import SensorKind
-from submerge_client.sensors.mqtt.topics import wrong_with
+from submerge_client.sensors.mqtt.topics import NamePatterns, wrong_with
 
 FIELD, DEVICE, MEASUREMENT = "field", "device", "measurement"
 
-PLACE = re.compile(r"\{([^{}]+)\}")
-"""A place in a template: one of the words above, or the key of a tag."""
+PLACE = re.compile(r"\{([^{}]+)\}")  # a place in a template: one of the words above, or a tag's key
 
 
 def wrong_with_series(template: str) -> str | None:
@@ -38,8 +37,7 @@ def wrong_with_series(template: str) -> str | None:
     return None if PLACE.findall(template).count(FIELD) == 1 else "a text with {field} in it once"
 
 
-HELD_S = 30.0
-"""Seconds for which a value of the form with `topic` is used, if nothing else is set."""
+HELD_S = 30.0  # seconds for which a value of the form with `topic` is used, if nothing else is set
 
 DEVICES_SILENCE_S = 7200.0
 """Seconds without a row: devices on batteries may speak once an hour, and there may be one."""
@@ -60,7 +58,6 @@ class NdjsonSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag=
 
     @property
     def advice(self) -> str:
-        """What to look at when there was no row at all."""
         return LINES
 
 
@@ -100,7 +97,6 @@ class InfluxSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag=
 
     @property
     def advice(self) -> str:
-        """What to look at when there was no row at all."""
         return "does Telegraf write metrics, and are channels named as [sensor] name has it?"
 
 
@@ -223,7 +219,6 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     @property
     def silence_s(self) -> float:
-        """Longer for devices."""
         return DEVICES_SILENCE_S if self.topics else super().silence_s
 
     @property
@@ -232,25 +227,19 @@ class MqttSensor(Link, SensorKind, frozen=True, kw_only=True, tag_field="kind", 
 
     @property
     def hears_devices(self) -> bool:
-        """With `topics`."""
         return bool(self.topics)
 
     @property
     def takes(self) -> Callable[[str], bool]:
-        """Whether a name fits `include` and `exclude`."""
-        from submerge_client.sensors.mqtt.topics import NamePatterns
-
         return NamePatterns(self.include, self.exclude).take
 
     def wrong_with(self, channel: str) -> str:
-        """Return what is expected of a channel's name where it is a part of a topic."""
         if self.topic and set("/+#\0") & set(channel):
             return "a name without / + and #, as it stands in a topic"
         return ""
 
     @property
     def advice(self) -> str:
-        """What to look at when there was no row at all."""
         if not self.topics:
             return super().advice
         who = "who gives no name" if self.username is None else shown(self.username)
@@ -291,7 +280,6 @@ class ProgramSensor(SensorKind, frozen=True, kw_only=True, tag_field="kind", tag
 
     @property
     def advice(self) -> str:
-        """What to look at when there was no row at all."""
         return LINES
 
 

@@ -12,11 +12,8 @@ from submerge.protocol.alarm_status import MOST_ALARMS, REMEMBERED
 from submerge.stats.quantile_sketch import FINE
 from submerge_client.config.sections import Key, refusal
 
-MQTT_LIMIT = 120 * 1024
-"""Bytes of a message over MQTT: AWS IoT stops at 128 KB."""
-
-GRPC_LIMIT = 4 * 1024 * 1024
-"""Bytes of a message over gRPC: its own default."""
+MQTT_LIMIT = 120 * 1024  # Bytes of a message over MQTT: AWS IoT stops at 128 KB.
+GRPC_LIMIT = 4 * 1024 * 1024  # bytes of a message over gRPC: its own default
 
 ENVELOPE = 256
 """Bytes of a report beside subspace and scores: names, incarnations, counts, fingerprint."""
@@ -34,8 +31,7 @@ ALARM = 512
 where it would be more (`wire.alarms.MOST_BYTES`). The rest of nine of them is room for the other
 alarm fields."""
 
-TRAIL = 48
-"""A trail of scores: 32 levels, its last minute and their tags, 43."""
+TRAIL = 48  # a trail of scores: 32 levels, its last minute and their tags, 43
 
 SCORES = SKETCHES + MAXIMA + TRAIL + (1 + REMEMBERED) * ALARM
 """Scores, block maxima, a trail and alarms."""
@@ -47,14 +43,9 @@ LINEAR = 256 + FINE.bytes
 """Further bytes of a kernel group's report beside its second subspace: lengths, a fourth sketch
 of scores, and a sixth of block maxima."""
 
-SAMPLE = 1536
-"""64 readings, each with 8 bytes of priority and 16 of points; they go with moments."""
-
-JOIN = 512
-"""Bytes of a join beside its schema's text: names of 64 letters, there and in its topic."""
-
-FENCES = 64 * 32
-"""Further bytes of an aggregator's join: the fences of earlier starts."""
+SAMPLE = 1536  # 64 readings, each with 8 bytes of priority and 16 of points; they go with moments
+JOIN = 512  # bytes of a join beside its schema's text: names of 64 letters, there and in its topic
+FENCES = 64 * 32  # further bytes of an aggregator's join: the fences of earlier starts
 
 
 class Linear(NamedTuple):

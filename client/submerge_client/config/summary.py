@@ -15,8 +15,7 @@ from submerge_client.config.sections import SHOWN, BadSetting, Section, Spare, W
 from submerge_client.config.sizes import Linear
 from submerge_client.config.spans import in_bytes
 
-START = 8
-"""Directions that are shown until the root has chosen how many."""
+START = 8  # directions that are shown until the root has chosen how many
 
 Size = Annotated[
     str, Meta(min_length=1, description='a size in quotes, such as "1MB"', extra=SHOWN)

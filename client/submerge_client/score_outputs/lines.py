@@ -38,8 +38,6 @@ class ScoredBlock(NamedTuple):
 
 
 class ScoreOutput(Protocol):
-    """Takes the scores of rows."""
-
     @property
     def problem(self) -> str:
         """What keeps scores from their place, in words for a status; "" if nothing does."""

@@ -1,17 +1,7 @@
-"""ScoreMetrics: the scores of each row as a metric in line protocol (docs/telegraf.md).
+"""ScoreMetrics: the scores of each row as a metric in line protocol (docs/telegraf.md has them).
 
-    submerge,node=pump-1,group=pumps distance=91.4,spe=3.1,t2=9.7,over=0.999,over_spe=0.99,
-    over_t2=0.0,top="flow",top_share=0.81,alarm=true,alarm_id="pump-1-19aa41f2c30",
-    provisional=false,withheld=true,expired=false 1767225600000000000
-
-(one line). The fields are those of score lines (`lines`), with these differences:
-
-* `over`, `over_spe` and `over_t2` are always there; 0.0 where no limit is exceeded.
-* `top` is the first channel to blame, and `top_share` its share.
-* `alarm` says whether the row belongs to an alarm, and `alarm_id` has its name. Of an alarm that
-  `[alarms]` sends nowhere, `provisional` is true in place of it.
-
-A number that is not finite is left out, as line protocol has none.
+Of an alarm that `[alarms]` sends nowhere, `provisional` is true in place of `alarm`. A number that
+is not finite is left out, as line protocol has none.
 """
 
 from __future__ import annotations

@@ -10,13 +10,10 @@ from submerge_client.uplink.broker import Publication, broker_of
 from submerge_client.uplink.line import BrokerConnection
 from submerge_proto.wire import topics
 
-MOST_WAITING = 1000
-"""Most lines that wait for a slow broker; further ones are left out."""
+MOST_WAITING = 1000  # most lines that wait for a slow broker; further ones are left out
 
 
 class Publisher:
-    """Publishes scores to a broker."""
-
     def __init__(self, link: UplinkConfig, node: str, kit: Path | None = None) -> None:
         self.left_out = 0
         self._topic = topics.score(link.fleet, node)
@@ -24,11 +21,8 @@ class Publisher:
         self._line = BrokerConnection(
             broker_of(link, kit),
             name=f"submerge:{link.fleet}:score:{node}",
-            topics=(),
-            will=None,
             opened=self._opened,
             parted=self._parted,
-            came=lambda *_: None,
         )
         self._line.open()
 

@@ -24,8 +24,7 @@ from submerge_client.datasets.source import refusal
 from submerge_client.datasets.table import columns_but
 from submerge_client.sensors.tally import SensorLog, no_log
 
-TOGETHER_S = 0.05
-"""Rows that are due within this time are handed over together."""
+TOGETHER_S = 0.05  # rows that are due within this time are handed over together
 
 BEHIND_S = 1.0
 BLOCK = 64
@@ -56,7 +55,6 @@ class FileReplay:
             self._flows.append((flow, _columns(flow, channels, config.skip)))
 
     def read(self, hand: Callable[[Array], None], stop: threading.Event) -> None:
-        """Hand over rows until the files end or `stop` is set."""
         due = self._clock()
         for rows in self._pieces():
             if self._speed:

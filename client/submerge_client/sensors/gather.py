@@ -45,16 +45,13 @@ class Lags:
         )
 
 
-BLOCK = 64
-"""Most rows that are put together, and so many that do not wait."""
+BLOCK = 64  # most rows that are put together, and so many that do not wait
 
 AHEAD = 4 * BLOCK
 """Most rows that a sensor may be ahead of the node, beside those that it hands over at once."""
 
 
 class Hand(Protocol):
-    """Takes rows from a sensor."""
-
     def __call__(self, rows: Array, /, *, waited: bool = False, held: Mask | None = None) -> None:
         """Take rows (n, channels) in the schema's order, NaN for a gap; wait for the node.
 

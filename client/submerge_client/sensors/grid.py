@@ -7,7 +7,7 @@ Pure: time is an argument. The points of the grid are the multiples of `period_s
 2. A point is given out once, when now >= p + lateness_s, and points in their order. A
    reading whose point has been given out is late: it is counted and dropped.
 3. "hold": a channel's value at p is its newest reading, if that is no older than
-   max_age_s at p; without max_age_s, no older than usual for the channel (`silences.py`).
+   max_age_s at p; without max_age_s, no older than usual for the channel (`Silences`).
    "mean": the mean of the readings that belong to p; if none do, as "hold". "drop": as "hold",
    but a row with any gap is counted ("incomplete") and left out. A row of gaps is left out.
 4. Of many points due at once, the newest 256 are given out: a clock that leaps ahead makes no
@@ -43,8 +43,7 @@ from submerge_client.sensors.tally import SensorLog
 FIRST_S = 3600.0
 TIMES = 3.0
 LEAST_ROWS = 30
-MOST_S = 25 * 3600.0
-"""A battery sensor counts as away after that in Zigbee2MQTT, too."""
+MOST_S = 25 * 3600.0  # a battery sensor counts as away after that in Zigbee2MQTT, too
 
 HALF_LIFE_S = 7 * 86400.0
 
@@ -70,8 +69,7 @@ class Silences:
 Missing = Literal["hold", "mean", "drop"]
 
 SHORTEST_S = 0.001
-LATEST_S = 1e12
-"""Later times, after the year 33658, are unusable."""
+LATEST_S = 1e12  # later times, after the year 33658, are unusable
 MOST_ROWS = 256
 MOST_WAITING = 1 << 16
 
@@ -241,8 +239,7 @@ class Grid:
 
 WRITE_S = 6 * 3600.0
 
-MOST_BYTES = 1 << 20
-"""Bytes; a longer file is not ours."""
+MOST_BYTES = 1 << 20  # bytes; a longer file is not ours
 
 
 class KeptSilences:

@@ -9,11 +9,8 @@ from submerge_client.sensors.gather import BLOCK
 
 # Where rows come fast there is no pause: the pipe would fill, and its writer wait.
 
-SPAN_S = 1.0
-"""How long a rate is counted, and holds."""
-
-MANY_BYTES = 1 << 14
-"""A quarter of a pipe, of so many in `SPAN_S` there is no pause."""
+SPAN_S = 1.0  # how long a rate is counted, and holds
+MANY_BYTES = 1 << 14  # a quarter of a pipe, of so many in `SPAN_S` there is no pause
 
 
 class ReadPace:
@@ -41,8 +38,7 @@ class ReadPace:
         return self._rows >= BLOCK or self._bytes >= MANY_BYTES
 
 
-LONGEST = 1 << 20
-"""Bytes of the longest line that is taken, some 50,000 numbers."""
+LONGEST = 1 << 20  # bytes of the longest line that is taken, some 50,000 numbers
 
 
 class LineReader:

@@ -31,15 +31,11 @@ from submerge_client.sensors.gather import BLOCK, Hand
 from submerge_client.sensors.lines import LineReader, ReadPace
 from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
 
-CHUNK = 1 << 15
-"""Bytes read at once: less than what the allocator gives pages of its own."""
-
-PATIENCE_MS = 250
-"""How long a silent pipe is polled before `stop` is checked."""
+CHUNK = 1 << 15  # bytes read at once: less than what the allocator gives pages of its own
+PATIENCE_MS = 250  # how long a silent pipe is polled before `stop` is checked
 
 TIMES = ("t", "time")
-MOST_NAMES = 1000
-"""Most unknown names that are remembered, so that made-up names cannot fill the memory."""
+MOST_NAMES = 1000  # most unknown names remembered, so that made-up names cannot fill the memory
 
 Values = list[float | None]
 
@@ -66,7 +62,6 @@ class NdjsonReadings:
         self.counts = self._tally.counts
 
     def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until the stream ends or `stop` is set."""
         lines, pace = LineReader(), ReadPace(self._pause_s)
         poll = select.poll()
         poll.register(self._stream, select.POLLIN)

@@ -28,14 +28,9 @@ from submerge_client.sensors.tally import ProblemTally, SensorLog, no_log
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 """Seconds until it is started again: twice as many each time, up to the second."""
 
-STEADY_S = 60.0
-"""A program that has run for so long is started again after the first wait."""
-
-LOOK_S = 0.25
-"""How often the program is looked at."""
-
-PATIENCE_S = 2.0
-"""How long a program has to end when it is asked to."""
+STEADY_S = 60.0  # a program that has run for so long is started again after the first wait
+LOOK_S = 0.25  # how often the program is looked at
+PATIENCE_S = 2.0  # how long a program has to end when it is asked to
 
 
 Process = subprocess.Popen[bytes]

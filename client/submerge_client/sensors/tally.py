@@ -36,8 +36,7 @@ class ProblemTally:
 FIRST_NAMES_S, NAMES_S = 5.0, 60.0
 """Seconds until the first log line with names that the schema lacks, and between two of them."""
 
-MOST_NAMED = 20
-"""Names in such a line."""
+MOST_NAMED = 20  # names in such a line
 
 
 class UnlistedNames:

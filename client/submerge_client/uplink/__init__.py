@@ -23,18 +23,13 @@ from submerge_proto.wire.codec import Kind
 
 # Messages of jobs wait here, and nothing else does: so they never take the place of a report.
 
-MOST_BYTES = 8 << 20
-"""Bytes that wait for one connection."""
-
-MOST_WAITING = 4096
-"""Messages that wait for one connection."""
+MOST_BYTES = 8 << 20  # bytes that wait for one connection
+MOST_WAITING = 4096  # messages that wait for one connection
 
 T = TypeVar("T")
 
 
 class JobRoom:
-    """Bytes that several queues share."""
-
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.most_bytes, self.used = most_bytes, 0
 
@@ -74,8 +69,6 @@ class JobQueue(Generic[T]):
 
 
 class Came(NamedTuple):
-    """Bytes from the parent."""
-
     kind: Kind
     data: bytes
 
@@ -107,8 +100,6 @@ Hear = Callable[[Heard], None]
 
 
 class Uplink(Protocol):
-    """The connection to one parent."""
-
     def open(self, hear: Hear) -> None:
         """Begin to connect and to hand events to `hear`; returns at once."""
 

@@ -11,7 +11,7 @@ from submerge import UsageError
 from submerge_client.config.links import UplinkConfig
 from submerge_client.logs import say
 from submerge_client.uplink import Uplink
-from submerge_client.uplink.tls import tls_of
+from submerge_client.uplink.tls import ParentName, tls_of
 
 
 def make_uplink(
@@ -25,7 +25,6 @@ def make_uplink(
             # before it becomes that program (grpc/grpc#43055); no child of ours goes on with it.
             os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
             from submerge_client.uplink.over_grpc import GrpcUplink
-            from submerge_client.uplink.tls import ParentName
 
             host = f"[{link.host}]" if ":" in link.host else link.host
             target = f"{host}:{link.port}"

@@ -22,13 +22,10 @@ from submerge_client.config.sizes import GRPC_LIMIT
 from submerge_client.uplink import Came, Hear, Heard, JobQueue, Opened, Parted, check_size
 from submerge_proto.wire.codec import Kind
 
-AGAIN_S = 0.5
-"""How long a connection stays closed after its `hear` raised."""
+AGAIN_S = 0.5  # how long a connection stays closed after its `hear` raised
 
 
 class Parent(Protocol):
-    """What children need of a parent."""
-
     def soon(self, what: Callable[[], None], *, after_s: float = 0.0) -> None:
         """Call on its event loop, from any thread; RuntimeError if that loop has ended."""
 

@@ -42,30 +42,21 @@ from submerge_client.uplink.waker import Waker
 WINDOW = 20
 """Most unacknowledged messages. Further ones wait here, where a newer one replaces them."""
 
-LATER = 4
-"""Most unacknowledged messages that were put `later`."""
+LATER = 4  # most unacknowledged messages that were put `later`
 
 HANGS_UP_S, BARRED_S = 2.0, 600.0
 """A broker that hangs up so soon after a message that was put `later`, twice, gets none for a
 while: else messages that it forbids would cost all others their connection, again and again."""
 
-KEEPALIVE_S = 60
-"""Seconds of silence before either side pings. Less detects a dead connection sooner."""
-
-PATIENCE_S = 10.0
-"""How long a broker may take to accept the connection and grant all topics."""
-
-UNACKNOWLEDGED_S = 30.0
-"""How long a message may stay unacknowledged before another connection is tried."""
+KEEPALIVE_S = 60  # seconds of silence before a side pings; less detects a dead connection sooner
+PATIENCE_S = 10.0  # how long a broker may take to accept the connection and grant all topics
+UNACKNOWLEDGED_S = 30.0  # how long a message may stay unacknowledged before another try
 
 LONGEST_WAIT_S = 60.0
 """Longest wait between two tries; also, how long a connection must hold to shorten the wait."""
 
-GRACE_S = 1.0
-"""For messages that are on their way when the line is closed."""
-
-LOOK_S = 5.0
-"""How long the thread sleeps at most: paho handles its keepalive when it is called."""
+GRACE_S = 1.0  # for messages that are on their way when the line is closed
+LOOK_S = 5.0  # how long the thread sleeps at most: paho handles its keepalive when it is called
 
 
 class BrokerConnection:
@@ -81,11 +72,11 @@ class BrokerConnection:
         broker: Broker,
         *,
         name: str,
-        topics: Sequence[str],
-        will: Publication | None,
         opened: Callable[[], None],
         parted: Callable[[str], None],
-        came: Callable[[str, bytes], None],
+        topics: Sequence[str] = (),
+        came: Callable[[str, bytes], None] = lambda *_: None,
+        will: Publication | None = None,
         first_wait_s: float = 1.0,
     ) -> None:
         if broker.tls is not None:

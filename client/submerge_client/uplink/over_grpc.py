@@ -222,24 +222,16 @@ class JobCalls:
 
 SERVICE = pb.DESCRIPTOR.services_by_name["AggregatorService"].full_name
 
-CALL_S = 10.0
-"""Deadline of a call: as long as the node itself waits."""
+CALL_S = 10.0  # deadline of a call: as long as the node itself waits
 
 MOST_CALLS = 8
 """Calls of one kind and group at once: a report, and finals of earlier incarnations. Of further
 messages, the newest waits for one of them to end."""
 
-MOST_REPLIES = 64
-"""The same for replies to questions, which do not replace each other."""
-
-AGAIN_S, CAP_S = 0.5, 30.0
-"""Least and longest wait before a broken watch is tried again."""
-
-CLOSE_S = 2.0
-"""For calls that are on their way when it is closed."""
-
-THROTTLED = "submerge-throttled"
-"""Metadata of an UNAVAILABLE that means that this node sent too much."""
+MOST_REPLIES = 64  # the same for replies to questions, which do not replace each other
+AGAIN_S, CAP_S = 0.5, 30.0  # least and longest wait before a broken watch is tried again
+CLOSE_S = 2.0  # for calls that are on their way when it is closed
+THROTTLED = "submerge-throttled"  # metadata of an UNAVAILABLE: this node sent too much
 
 ANSWERS: dict[Kind, Kind] = {
     "join": "joined",
@@ -320,7 +312,6 @@ class GrpcUplink:
             self._call(kind, group)
 
     def close(self) -> None:
-        """Wait a moment for calls that are on their way; then end."""
         with self._changed:
             self._changed.wait_for(
                 lambda: not self._waiting and not any(self._calls.values()), CLOSE_S

@@ -15,11 +15,8 @@ from submerge_proto.wire.codec import Kind
 # A parent that comes and goes, or a connection that fails for a new reason each second, must not
 # fill the log of a node that runs for years.
 
-REMIND_S = 60.0
-"""Seconds between two warnings that the parent is out of reach."""
-
-START_S = 5.0
-"""How long a parent may be away after the start, without a warning."""
+REMIND_S = 60.0  # seconds between two warnings that the parent is out of reach
+START_S = 5.0  # how long a parent may be away after the start, without a warning
 
 SILENT_S = 20.0
 """How long a parent may be silent once the connection is open. Over a broker, a misspelt name
@@ -82,8 +79,6 @@ class Reach:
 
 
 class ParentLink:
-    """The way to the parent."""
-
     def __init__(self, uplink: Uplink | None, clock: Callable[[], Now]) -> None:
         self.uplink, self._clock = uplink, clock
         self.reach = Reach(lambda: clock().steady)

@@ -261,8 +261,7 @@ def alternatives(certificate: dict[str, Any], kind: str) -> tuple[str, ...]:
     return tuple(value for each, value in certificate.get("subjectAltName", ()) if each == kind)
 
 
-LOOK_S = 5.0
-"""Seconds for one look at a server's certificate."""
+LOOK_S = 5.0  # seconds for one look at a server's certificate
 
 
 class ParentName:

@@ -216,7 +216,6 @@ class Group:
 
     @property
     def wakes_at(self) -> float:
-        """When something is due, on the steady clock."""
         if self.pushes.has_joined:
             return -math.inf
         if self._settings.parent is not None:
@@ -240,12 +239,10 @@ class Group:
             self._model_at = -math.inf
 
     def put_in_quarantine(self, node: str, cause: Cause, now: Now) -> None:
-        """Keep a node's rows out of the model."""
         self.quarantine.put_in_quarantine(node, cause, now)
         self._leave_out()
 
     def release(self, node: str) -> None:
-        """Take a node in again: it is not quarantined any more."""
         self.quarantine.release(node)
         self._leave_out()
 

@@ -189,8 +189,7 @@ def _take_answer(
         effects.append(refusal_note("report", answer))
 
 
-STORE = ("store",)
-"""The record of the store's identity."""
+STORE = ("store",)  # the record of the store's identity
 
 
 @dataclass(frozen=True, slots=True)

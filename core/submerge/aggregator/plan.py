@@ -11,8 +11,7 @@ from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.robust.influence import FIRST_ROWS
 from submerge.schema import Scaling, Schema
 
-Given = Mapping[str, tuple[float, float]]
-"""Center and scale of channels, by name."""
+Given = Mapping[str, tuple[float, float]]  # center and scale of channels, by name
 
 
 def known_scaling(configured: Schema, earlier: Iterable[Schema], given: Given) -> Given:

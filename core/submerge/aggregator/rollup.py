@@ -29,8 +29,7 @@ UNLIKE = 4.0
 """A client is unlike the others if its median block is over so many times the clients' median:
 twice as far off, for SPE (squared prediction error) is a square."""
 
-BINS = 30
-"""2^30 s of silence are 34 years."""
+BINS = 30  # 2^30 s of silence are 34 years
 
 
 def census(ledger: Ledger, now: Now) -> Census:

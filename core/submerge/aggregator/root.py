@@ -36,8 +36,7 @@ AHEAD_MS = 100 * 365 * 86_400_000
 """How far ahead of our clock one node is believed: further than any wrong clock that is known of.
 A counter of seconds in 32 bits ends in 2106."""
 
-SEVERAL = 3
-"""Nodes that are believed together: one key does not speak for so many."""
+SEVERAL = 3  # nodes that are believed together: one key does not speak for so many
 
 
 def newest_version(ledger: Ledger, now: Now, *, own: int) -> int:

@@ -15,8 +15,7 @@ from submerge.errors import SubmergeError
 from submerge.protocol.machine import Note
 from submerge.protocol.messages import Model, Report
 
-MOST_TRIALS = 64
-"""Messages that are made to find culprits. One among a thousand nodes takes 20."""
+MOST_TRIALS = 64  # Messages that are made to find culprits. One among a thousand nodes takes 20.
 
 UNSENT = {Model: "model rejected", Report: "own report rejected"}
 """What a note says; a person has to act."""

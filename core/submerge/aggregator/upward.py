@@ -13,11 +13,8 @@ from submerge.protocol.messages import Answer, Incarnation, Left, Report
 from submerge.protocol.names import RandomSource
 from submerge.protocol.session import ParentSession
 
-FENCES = 64
-"""Fences remembered: the parent may be restored from a backup that many starts old."""
-
-MARKS = 8
-"""Reports on the way that are remembered, to know what the root holds."""
+FENCES = 64  # fences remembered: the parent may be restored from a backup that many starts old
+MARKS = 8  # reports on the way that are remembered, to know what the root holds
 
 Child = tuple[str, Incarnation]
 

@@ -24,16 +24,11 @@ from submerge.stats.statistic import By
 MOST_WITHIN = 128
 """Most rows in which a fault has to be found: half of the rows, so that there are many spans."""
 
-PAUSE_S = 0.05
-"""Between two slices of a drill, for everything else that the client does."""
-
-NAMED = 8
-"""Blind channels that a log line names."""
+PAUSE_S = 0.05  # between two slices of a drill, for everything else that the client does
+NAMED = 8  # blind channels that a log line names
 
 
 class DrillTask(NamedTuple):
-    """What a drill works with."""
-
     number: int  # of a desired state
     fingerprint: str
     model: NodeScorer

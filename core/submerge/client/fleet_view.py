@@ -10,8 +10,7 @@ from submerge.protocol.messages import HIGHEST, Model
 from submerge.protocol.session import ParentSession
 from submerge.schema import Schema, differences
 
-MODEL = ("model",)
-"""The record that keeps the newest model; a client can do without any of its records."""
+MODEL = ("model",)  # the record of the newest model; a client can do without any of its records
 
 
 class FleetView:

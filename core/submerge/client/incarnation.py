@@ -37,8 +37,6 @@ from submerge.stats.moments import Moments, pooled
 
 @dataclass(frozen=True, slots=True)
 class RowAccount:
-    """Rows by their fate."""
-
     learnt: int = 0
     waiting: int = 0  # for a parent, or a settled schema; the next start sends them
     lost: int = 0  # learnt here, and no parent gets them any more
@@ -96,8 +94,7 @@ def _method(learner: Learner | None, own: OwnScatter | None) -> Method:
 
 Priorities = npt.NDArray[np.uint64]
 
-FADE_STEPS = 64
-"""Steps in a half-life, at least: the weight of no row is wrong by more than 1.1 %."""
+FADE_STEPS = 64  # steps in a half-life, at least: the weight of no row is wrong by more than 1.1 %
 
 
 @dataclass(frozen=True, slots=True, eq=False)

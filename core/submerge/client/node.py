@@ -121,13 +121,10 @@ class ReportNews:
 BURST, PER_S = 8.0, 2.0
 """Questions at once, and a second: a small machine has readings to take. Others get no reply."""
 
-TOPICS = ("settings", "recent", "values")
-"""What can be asked of a client."""
+TOPICS = ("settings", "recent", "values")  # what can be asked of a client
 
 
 class Consulting:
-    """What a client does with questions."""
-
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
         self._pace = QuestionPace(BURST, PER_S)

@@ -22,14 +22,9 @@ from submerge.pca.reconstruct import KNOWN
 from submerge.schema import Schema
 from submerge.stats.statistic import By
 
-BLAMED = 3
-"""Channels that are named with a row."""
-
-CHUNK = 64
-"""Rows that are scored together: memory stays small."""
-
-MOST_SCORE = 1e300
-"""A score is no more: what is infinite cannot be drawn."""
+BLAMED = 3  # channels that are named with a row
+CHUNK = 64  # rows that are scored together: memory stays small
+MOST_SCORE = 1e300  # a score is no more: what is infinite cannot be drawn
 
 
 class RecentStatistics(NamedTuple):

@@ -13,11 +13,8 @@ from submerge.judge.decision import Mask
 from submerge.stats.smoothing import KEPT, WEIGHT, ewma
 from submerge.stats.statistic import STATISTICS, By, averaged
 
-LEAD = 64
-"""Rows before the first span: an average forgets what was before them."""
-
-MOST_SPANS = 32
-"""Spans that a drill tries each fault on, at most, each of them with both signs."""
+LEAD = 64  # rows before the first span: an average forgets what was before them
+MOST_SPANS = 32  # spans that a drill tries each fault on, at most, each of them with both signs
 
 
 class Spans(NamedTuple):

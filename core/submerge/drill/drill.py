@@ -32,8 +32,7 @@ from submerge.stats.statistic import By
 
 Kind = Literal["bias", "drift", "noise", "stuck", "swap"]
 
-SIZED: tuple[Kind, ...] = ("bias", "drift", "noise")
-"""Kinds with a size, in the unit of the channel."""
+SIZED: tuple[Kind, ...] = ("bias", "drift", "noise")  # kinds with a size, in the channel's unit
 
 
 def shape(kind: str, ages: Array, noise: Array) -> Array | None:
@@ -63,17 +62,10 @@ def most_alike(readings: Array, others: npt.NDArray[np.bool_]) -> npt.NDArray[np
     return np.where(np.isfinite(apart.min(axis=1)), nearest, np.arange(len(squares)))
 
 
-FOUND = 0.9
-"""Share of spans in which a fault has to be found."""
-
-BLIND = 0.25
-"""R2 below which the other channels say little about one."""
-
-LEAST, LARGEST = 2.0**-10, 2.0**4
-"""Sizes that are tried, in standard deviations of the channel."""
-
-HALVINGS = 9
-"""Steps of bisection: sizes are found to 2 %."""
+FOUND = 0.9  # share of spans in which a fault has to be found
+BLIND = 0.25  # R2 below which the other channels say little about one
+LEAST, LARGEST = 2.0**-10, 2.0**4  # sizes that are tried, in standard deviations of the channel
+HALVINGS = 9  # steps of bisection: sizes are found to 2 %
 
 FLAT = 1e-3
 """Least standard deviation of a channel, over the root mean square of all: it may never vary."""

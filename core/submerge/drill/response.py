@@ -27,11 +27,8 @@ from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale, largest_square
 from submerge.stats.statistic import By
 
-CHUNK = 64
-"""Rows that are scored together: memory stays small."""
-
-NUMBERS = 32768
-"""Numbers in a table of errors that is held at once."""
+CHUNK = 64  # rows that are scored together: memory stays small
+NUMBERS = 32768  # numbers in a table of errors that is held at once
 
 Scores = Mapping[By, Array]
 
@@ -116,7 +113,6 @@ class DirectResponse:
         self._model, self._rows, self._channel = model, rows, channel
 
     def scores(self, added: Array, spans: Spans, kinds: tuple[By, ...]) -> Scores:
-        """As `Response.scores`."""
         channels, width = self._model.channels, self._rows.shape[1]
         spread = by_lag(added, width // channels).reshape(width // channels, -1)
 
@@ -179,7 +175,6 @@ class QuadraticResponse:
         return float(np.linalg.inv(form)[0, 0])
 
     def scores(self, added: Array, spans: Spans, kinds: tuple[By, ...]) -> Scores:
-        """As `Response.scores`."""
         v, places = by_lag(added / self._unit, self._copies), spans.places
         found: dict[By, Array] = {}
         for kind in kinds:

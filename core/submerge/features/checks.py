@@ -8,8 +8,7 @@ from typing import Any
 
 from submerge.errors import UsageError, whole
 
-MOST_FEATURES = 1 << 16
-"""Most features: with more, every summary would be too large to send."""
+MOST_FEATURES = 1 << 16  # most features: with more, every summary would be too large to send
 
 MOST_SEED = 2**63 - 1
 

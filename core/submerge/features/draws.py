@@ -21,14 +21,9 @@ from submerge._linalg import Array
 
 Words = npt.NDArray[np.uint64]
 
-SLICE = 1 << 18
-"""Numbers computed at once: each of several intermediate arrays takes 2 MiB."""
-
-BLOCK = 4
-"""Numbers that Philox makes at once."""
-
-SUMMED = 1024
-"""Degrees of freedom up to which a chi is summed from its normals."""
+SLICE = 1 << 18  # numbers computed at once: each of several intermediate arrays takes 2 MiB
+BLOCK = 4  # numbers that Philox makes at once
+SUMMED = 1024  # degrees of freedom up to which a chi is summed from its normals
 
 
 def words(seed: int, stream: int, n: int) -> Words:

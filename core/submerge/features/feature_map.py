@@ -21,8 +21,7 @@ T = TypeVar("T")
 SHAPES = 4
 """Values cached for one map: they differ by the rows' channels and by whether rows are sparse."""
 
-RECENT = 4
-"""Maps whose values are held even if no other reference to the map exists."""
+RECENT = 4  # maps whose values are held even if no other reference to the map exists
 
 
 def kept(build: Callable[Concatenate[M, P], T]) -> Callable[Concatenate[M, P], T]:

@@ -16,28 +16,19 @@ from submerge._linalg import Array, Storage
 from submerge.features import hadamard, sparse
 from submerge.features.weights import Structured
 
-DENSE_BYTES = 4 << 20
-"""Largest matrix of orthogonal weights for dense rows."""
-
-FAST_FROM = 2048
-"""Channels from which dense rows always use signs."""
-
-SPARSE_BYTES = 64 << 20
-"""Largest matrix of orthogonal weights for sparse rows."""
-
-MOST_BYTES = 256 << 20
-"""Largest matrix of other kinds: they have no form with signs."""
+DENSE_BYTES = 4 << 20  # largest matrix of orthogonal weights for dense rows
+FAST_FROM = 2048  # channels from which dense rows always use signs
+SPARSE_BYTES = 64 << 20  # largest matrix of orthogonal weights for sparse rows
+MOST_BYTES = 256 << 20  # largest matrix of other kinds: they have no form with signs
 
 TURN = 2 * math.pi
 
-STEADY = 16.0
-"""Turns up to which a phase may be computed in float32."""
+STEADY = 16.0  # turns up to which a phase may be computed in float32
 
 COARSE = 2.0**48
 """Turns beyond which a phase is too coarse to mean anything; from 2^52 on all are whole."""
 
-MODERATE = 1e30
-"""Weights above this, or below one over it, are not for float32."""
+MODERATE = 1e30  # weights above this, or below one over it, are not for float32
 
 
 def is_fast(size: int, channels: int, *, sparse_rows: bool) -> bool:

@@ -16,8 +16,7 @@ from submerge._linalg import Array
 FEWEST = 64
 """Smallest p. A smaller p has too few choices of signs: with p = 2 the error never ends."""
 
-RADIX = 16
-"""Size of the small H: benchmarks/features.md compares others."""
+RADIX = 16  # size of the small H: benchmarks/features.md compares others
 
 
 def padded_size(channels: int) -> int:

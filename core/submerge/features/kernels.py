@@ -16,8 +16,7 @@ from submerge.features.sparse import is_sparse, square_lengths
 MOST_DEGREE = 64
 """Highest degree: there, inner products that differ by 1 % give kernels that differ twofold."""
 
-SAMPLED = 31
-"""Rows whose median is taken: the median of all would cost as much as the distances."""
+SAMPLED = 31  # rows whose median is taken: the median of all would cost as much as the distances
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -184,12 +183,7 @@ NAMES = ("gaussian", "laplace", "matern", "polynomial")
 
 
 def kernel_called(
-    name: str,
-    gamma: float | None = None,
-    *,
-    nu: float = 1.5,
-    degree: int = 2,
-    coef0: float = 0.0,
+    name: str, gamma: float | None = None, *, nu: float = 1.5, degree: int = 2, coef0: float = 0.0
 ) -> Kernel:
     """Return the kernel of a name, with those of the parameters that it has; or ValueError."""
     match name:

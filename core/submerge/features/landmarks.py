@@ -48,8 +48,7 @@ class Solid(NamedTuple):
 MOST = 4096
 """Most landmarks: memory grows with their square, and the root of their kernel with their cube."""
 
-FARTHEST = 1e150
-"""Largest number in a landmark: beyond it, squared distances overflow."""
+FARTHEST = 1e150  # largest number in a landmark: beyond it, squared distances overflow
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

@@ -16,8 +16,7 @@ from submerge.features.sketch import Sketched
 from submerge.features.tensor_sketch import TensorSketch
 from submerge.features.weights import Kind
 
-LONGEST = 120
-"""Characters of a foreign text that an error line repeats."""
+LONGEST = 120  # characters of a foreign text that an error line repeats
 
 
 def plain(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from submerge.features import draws, hadamard
 from submerge.features.draws import Words
 from submerge.features.kernels import Gaussian, Laplace, Matern, gamma_of
 
-BITS = 52
-"""Bits of a point's coordinate; `draws.uniforms` keeps as many."""
+BITS = 52  # bits of a point's coordinate; `draws.uniforms` keeps as many
 
 MOST_POINTS = 1 << 16
 
@@ -78,11 +77,8 @@ def _directions(dimension: int) -> list[int]:
 Kind = Literal["orthogonal", "fourier-pair", "fourier-cos", "quasi"]
 Radial = Gaussian | Laplace | Matern
 
-NORMALS, SIGNS, LENGTHS, TAILS, PHASES, SHIFT = range(1, 7)
-"""Streams of a seed that are drawn from."""
-
-MOST_QUASI = 8
-"""Channels up to which Sobol points beat orthogonal rows."""
+NORMALS, SIGNS, LENGTHS, TAILS, PHASES, SHIFT = range(1, 7)  # streams of a seed that are drawn from
+MOST_QUASI = 8  # channels up to which Sobol points beat orthogonal rows
 
 
 class Structured(NamedTuple):

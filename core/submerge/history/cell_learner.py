@@ -30,7 +30,6 @@ class CellSummary:
 
     @property
     def weight(self) -> float:
-        """Number of its rows."""
         return sum(part.weight for part in self.group.sums.values()) + float(
             self.group.rare.weights.sum()
         )
@@ -76,8 +75,6 @@ class CellSummary:
 
 @dataclass
 class CellLearner:
-    """Learns rows cell by cell."""
-
     names: Sequence[str]
     settings: FitSettings
     # Takes each cell with its summary when its rows end; rows that do not follow give several.
@@ -94,7 +91,6 @@ class CellLearner:
 
     @property
     def cell(self) -> Cell | None:
-        """The cell that is open."""
         return None if self._open is None else self._open[0]
 
     def learn(self, block: CellBlock) -> None:
@@ -120,7 +116,6 @@ class CellLearner:
         self._open = cell, replace(before, group=group, last=last).bounded
 
     def close(self) -> None:
-        """End the open cell."""
         if self._open is None:
             return
         (cell, summary), self._open = self._open, None

@@ -44,11 +44,8 @@ from submerge.schema import Schema
 from submerge.stats.resolution import Resolution
 from submerge.stats.statistic import By, raised_by
 
-TOP = 3
-"""Channels that are named for each row."""
-
-AT_ONCE = 128
-"""Rows that are judged together: fewer alarms end in them than a client remembers."""
+TOP = 3  # channels that are named for each row
+AT_ONCE = 128  # rows that are judged together: fewer alarms end in them than a client remembers
 
 
 class RowPlace:
@@ -189,11 +186,9 @@ class ByMonitor:
         self._rows += rows
 
     def filled(self, rows: Array) -> Array:
-        """Return scaled rows with the most likely value in each gap."""
         return self.monitor.filled(rows, self.model)
 
     def scored(self, block: Block) -> BlockScores:
-        """Score rows that follow those before."""
         monitor, before = self.monitor, self.monitor.detector
         judgement = monitor.judge(block, self.model, Now(self.now, self.now))
         # Where each machine is measured from its own mean, that goes on following its rows.
@@ -231,11 +226,7 @@ class RowJudge:
         self._by, self._when = by, when
 
     def prepare(
-        self,
-        rows: Array,
-        unscored: npt.NDArray[np.int8] | None = None,
-        *,
-        judges: bool = True,
+        self, rows: Array, unscored: npt.NDArray[np.int8] | None = None, *, judges: bool = True
     ) -> Block:
         """Scale and fill rows (n, channels) in their units, lags included."""
         by, when, time = self._by, self._when, RowTime(self._by.row_s)
@@ -280,7 +271,6 @@ class HistoryDetector:
 
     @property
     def monitor(self) -> NodeMonitor:
-        """The monitor that judges."""
         return self._by.monitor
 
     @property

@@ -33,8 +33,6 @@ EXCLUDED, LABELLED = "excluded", "labelled as faults"
 
 
 class LearntCells(NamedTuple):
-    """What came of a part of a history."""
-
     cells: Mapping[Cell, CellSummary]  # in the order of rows
     # as in `CellLearner`
     rows: int
@@ -45,8 +43,6 @@ class LearntCells(NamedTuple):
 
 @dataclass
 class FirstPass:
-    """Takes the rows of a history, in order."""
-
     names: Sequence[str]
     settings: FitSettings
     laid: LaidOut = field(default_factory=LaidOut.as_they_come)
@@ -71,7 +67,6 @@ class FirstPass:
 
     @property
     def grid(self) -> CellGrid:
-        """How cells are laid out now."""
         return self._blocks.grid
 
     @property
@@ -90,7 +85,6 @@ class FirstPass:
         return self._blocks.machines
 
     def add(self, recorded: Recorded) -> None:
-        """Take in rows that follow those before."""
         self._learn(self._blocks.add(recorded))
 
     def take(self, part: LearntCells) -> None:

@@ -22,8 +22,8 @@ from submerge.errors import NothingLearnt, UsageError
 from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, HeldOut, HistorySpan, folds_of, spans_of
+from submerge.history.knowledge import model_of, summaries_of
 from submerge.history.layout import Layout
-from submerge.history.models import model_of, summaries_of
 from submerge.history.recording import Recorded
 from submerge.history.second_pass import JudgedHistory, NewestRows, Peaks, SecondPass
 from submerge.history.settings import FitSettings
@@ -38,18 +38,14 @@ FAR_ABOVE = 6.0
 """Times a usual block's highest score from which limits are said to be far above it: where rows
 are alike, they are 2 to 4 times that, and up to 5 where what they vary by lasts for an hour."""
 
-RAISING = 0.5
-"""Share of the highest score of all cells from which a cell has raised the limits."""
-
-Read = Callable[[], Iterable[Recorded]]
-"""Reads a history from its start."""
+RAISING = 0.5  # share of the highest score of all cells from which a cell has raised the limits
+Read = Callable[[], Iterable[Recorded]]  # reads a history from its start
 
 Look = Callable[[], Iterable[Recorded]]
 """Reads its times from its start: rows of any width, with those channels alone that a condition
 asks for."""
 
-Advance = Callable[[int], None]
-"""Takes numbers of rows that were read."""
+Advance = Callable[[int], None]  # takes numbers of rows that were read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,12 +108,10 @@ class LocalRows:
     seen: Callable[[Recorded], None] = lambda _: None
 
     def look(self, layout: Layout) -> None:
-        """As in `HistoryRows`."""
         for recorded in self.times():
             layout.add(recorded)
 
     def learn(self, first: FirstPass) -> tuple[Chunk, ...]:
-        """As in `HistoryRows`."""
         keys = ChunkKeys(first.names)
         for recorded in self.read():
             self.seen(recorded)
@@ -126,7 +120,6 @@ class LocalRows:
         return keys.end()
 
     def judge(self, second: SecondPass) -> None:
-        """As in `HistoryRows`."""
         for recorded in self.read():
             self.seen(recorded)
             second.add(recorded)

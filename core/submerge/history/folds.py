@@ -16,8 +16,8 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt
 from submerge.history.cell_learner import CellSummary, mirrored
+from submerge.history.knowledge import model_of, summaries_of
 from submerge.history.layout import Cell, LaidOut
-from submerge.history.models import model_of, summaries_of
 from submerge.history.settings import FitSettings
 from submerge.pca.choice import LEAST_FOLDS, best_rank, held_out
 from submerge.pca.expectation import Estimate, GappedRows, estimate
@@ -31,20 +31,11 @@ from submerge.protocol.summaries import below
 from submerge.schema import Channel, Schema
 from submerge.stats.moments import Moments
 
-MOST_FOLDS = 8
-"""Spans of time that are scored by the others."""
-
-FAR = 12.0
-"""Robust standard deviations by which a cell has to be less likely than others to be left out."""
-
-NEAR = 1.5
-"""The same for a cell beside one that is left out: a few rows of a fault are enough for that."""
-
-ON = 3.0
-"""The same for a cell beside one that is left out, to look on from it: a fault begins slowly."""
-
-ROUNDS = 8
-"""How often cells are judged by those that were kept before, at most."""
+MOST_FOLDS = 8  # spans of time that are scored by the others
+FAR = 12.0  # robust deviations by which a cell has to be less likely than others to be left out
+NEAR = 1.5  # the same for a cell beside one that is left out: a few rows of a fault are enough
+ON = 3.0  # the same for a cell beside one that is left out, to look on from: a fault begins slowly
+ROUNDS = 8  # how often cells are judged by those that were kept before, at most
 
 LEAST_DROP = 2.0
 """And by how much, in nats a row, at least: where all cells are alike, small differences are many
@@ -75,8 +66,6 @@ class HistorySpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folds:
-    """What the first pass has come to."""
-
     schema: Schema  # with center and scale
     moments: Moments  # of the channels in their units
     cells: Mapping[Cell, CellSummary]  # those that are learnt, scaled
@@ -88,12 +77,10 @@ class Folds:
 
     @property
     def count(self) -> int:
-        """Number of folds."""
         return max(self.fold_of.values()) + 1
 
     @property
     def whole(self) -> WholeScatter:
-        """All that is learnt."""
         return pooled_scatter(self.cells, self._center)
 
     def owns(self, others: Sequence[WholeScatter]) -> dict[tuple[int, int], OwnScatter]:
@@ -293,7 +280,6 @@ def _spread(cells: Mapping[Cell, CellSummary]) -> dict[Cell, int]:
 def _best_rank(
     cells: Mapping[Cell, CellSummary], fold_of: Mapping[Cell, int], settings: FitSettings
 ) -> int:
-    """Return the rank by held-out likelihood."""
     parts: dict[int, dict[Cell, CellSummary]] = {}
     for cell, each in cells.items():
         parts.setdefault(fold_of[cell], {})[cell] = each

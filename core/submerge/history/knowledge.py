@@ -10,20 +10,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from submerge.aggregator.rollup import limits
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor import Judgement, NodeMonitor
 from submerge.client.monitor_state import MonitorState
+from submerge.history.settings import FitSettings
 from submerge.judge.prepare import Block
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.history import Chunk
-from submerge.protocol.messages import Model, ScoreSketches
-from submerge.protocol.summaries import Summary
+from submerge.protocol.messages import Counts, Model, ScoreSketches
+from submerge.protocol.summaries import Subspaces, Summary
+from submerge.schema import Schema
 from submerge.stats.moments import Moments
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learnt:
-    """What is known of machines from their rows."""
-
     model: Model
     summary: Summary | None = None  # what merges, spare directions too; None for a model from below
     moments: Moments | None = None  # of the channels, in their units
@@ -42,7 +44,6 @@ class Learnt:
 
     @property
     def rows(self) -> int:
-        """Rows of all chunks."""
         return sum(chunk.rows for chunk in self.chunks)
 
 
@@ -58,3 +59,45 @@ def follow(monitor: NodeMonitor, block: Block, judgement: Judgement | None) -> N
         learnt = ~decision.withheld
     gaps = None if block.gaps is None else block.gaps[learnt]
     monitor.learn(rows[learnt], rows[learnt], block.time, gaps)
+
+
+NEVER = float(2**53)
+"""When a model of a history expires: it is as old as its rows, and stays what it is."""
+
+
+def summaries_of(rank: int, settings: FitSettings) -> Subspaces:
+    """Return what a node does with summaries of that rank."""
+    return Subspaces(rank, rank_max=max(rank, settings.rank_max), oversample=settings.oversample)
+
+
+def model_of(
+    scatter: WholeScatter,
+    schema: Schema,
+    summaries: Subspaces,
+    *,
+    rank: int,
+    version: int,
+    nodes: int = 1,
+    scores: ScoreSketches | None = None,
+    counts: Counts | None = None,
+    block_s: float = 0.0,
+    at: float = 0.0,
+) -> Model:
+    """Return a model of a scatter by the schema and rank that are settled; limits by `scores`."""
+    return Model(
+        "history",
+        version,
+        schema.canonical,
+        schema.fingerprint,
+        summaries.directions(scatter),
+        limits(scores),
+        counts or Counts(round(scatter.weight)),
+        nodes,
+        (0.0, 0.0, 0.0),
+        at,
+        NEVER,
+        maxima=None if scores is None else scores.maxima,
+        factors=summaries.factors(scatter),
+        rank=rank,
+        block_s=block_s,
+    )

@@ -18,11 +18,8 @@ from submerge._linalg import Array
 from submerge.history.recording import LeftOut, Recorded, TimeSpan
 from submerge.history.settings import FitSettings
 
-MOST_COUNTED = 4096
-"""Different distances that are counted; more are rounded to three digits."""
-
-OUTAGE = 100.0
-"""Times the median from which a distance is an outage, and says nothing of a row."""
+MOST_COUNTED = 4096  # different distances that are counted; more are rounded to three digits
+OUTAGE = 100.0  # times the median from which a distance is an outage, and says nothing of a row
 
 
 @dataclass
@@ -91,8 +88,7 @@ def _three_digits(value: float) -> float:
 FEWEST, MOST, ROOM = 64, 128, 64_000_000
 """Cells that are held: as many as have room in so many bytes, within these bounds."""
 
-LEAST_ROWS = 64
-"""Rows of a cell at first, where they come in equal distances."""
+LEAST_ROWS = 64  # rows of a cell at first, where they come in equal distances
 
 
 class Cell(NamedTuple):
@@ -131,7 +127,6 @@ class CellGrid(NamedTuple):
 
     @property
     def doubled(self) -> CellGrid:
-        """Cells of twice the length."""
         return CellGrid(2 * self.unit, self.runs)
 
     @property
@@ -158,11 +153,8 @@ def most_cells(width: int) -> int:
     return min(MOST, max(FEWEST, ROOM // (8 * width * width)))
 
 
-FINEST = -20
-"""Cells of rows with times are of 2^FINEST seconds at first: a microsecond."""
-
-LONGEST_S = 1e12
-"""Longest cell: the cells before and after 1970 are never one."""
+FINEST = -20  # cells of rows with times are of 2^FINEST seconds at first: a microsecond
+LONGEST_S = 1e12  # longest cell: the cells before and after 1970 are never one
 
 Key = tuple[str, str]
 """A machine, and the file that rows without times are from; "" for those with times."""
@@ -299,8 +291,7 @@ class Layout:
 # Both passes take their rows so; the same rows give the same bytes, in one file or in seven
 # hundred.
 
-AT_ONCE = 2048
-"""Rows of a block."""
+AT_ONCE = 2048  # rows of a block
 
 
 class CellBlock(NamedTuple):

@@ -35,7 +35,6 @@ class Recorded:
         return self.first + row if self.numbers is None else int(self.numbers[row])
 
     def part(self, start: int, stop: int) -> Recorded:
-        """Return some of the rows."""
         return replace(
             self,
             rows=self.rows[start:stop],

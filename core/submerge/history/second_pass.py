@@ -16,9 +16,8 @@ from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.history.folds import HeldOut
-from submerge.history.knowledge import follow
+from submerge.history.knowledge import follow, summaries_of
 from submerge.history.layout import Cell, CellBlock, CellBlocks
-from submerge.history.models import summaries_of
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import Block, RowTime, prepare
@@ -39,8 +38,7 @@ from submerge.stats.statistic import KINDS, By
 # client would have reported. A monitor remembers, so the rows of a machine are judged one after
 # another; machines have nothing to do with each other, and may be judged apart.
 
-MOST_ROWS = 4096
-"""Rows that are held."""
+MOST_ROWS = 4096  # rows that are held
 
 
 class NewestRows:
@@ -87,8 +85,7 @@ class JudgedMachine:
     peaks: Peaks  # the largest block maxima of each cell
 
 
-LEAD = 16
-"""A lead is a span over this."""
+LEAD = 16  # a lead is a span over this
 
 
 class RowSpan(NamedTuple):
@@ -159,11 +156,7 @@ class SpanPass:
     """Judges the rows of one span, from its lead on, but those of folds after `last_fold`."""
 
     def __init__(
-        self,
-        judge: HeldOut,
-        settings: FitSettings,
-        span: RowSpan,
-        last_fold: int | None = None,
+        self, judge: HeldOut, settings: FitSettings, span: RowSpan, last_fold: int | None = None
     ) -> None:
         self._held_out, self._settings = judge, settings
         self._span, self._last_fold = span, last_fold
@@ -339,7 +332,6 @@ class SecondPass:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, recorded: Recorded) -> None:
-        """Take in rows that follow those before."""
         n, machine = len(recorded.rows), self._number(recorded.machine)
         if not n:
             return

@@ -11,8 +11,7 @@ from submerge.pca.scatter_sum import Center
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Schema
 
-MOST_CHANNELS = 512
-"""Widest rows: spans of time are held as whole scatters, of 2 MB each at that width."""
+MOST_CHANNELS = 512  # widest rows: spans of time are whole scatters, of 2 MB each at that width
 
 SOON = AlarmSettings(settle_s=1.0)
 """How alarms are raised on files: a history is known at once, so that nothing has to settle."""
@@ -20,8 +19,6 @@ SOON = AlarmSettings(settle_s=1.0)
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """How a history is learnt."""
-
     rank: int = 0  # directions that SPE and T2 are of; 0 chooses them by held-out likelihood
     rank_max: int = 16  # most directions to choose from
     oversample: int = 5  # spare ones that the model keeps

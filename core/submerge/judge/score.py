@@ -100,11 +100,7 @@ class RowScorer:
         self._read: tuple[Array, Reconstruction] | None = None  # by steps that are the same object
 
     def statistics(
-        self,
-        rows: Array,
-        features: Storage,
-        own: OwnMean | None = None,
-        steps: Array | None = None,
+        self, rows: Array, features: Storage, own: OwnMean | None = None, steps: Array | None = None
     ) -> Statistics:
         """Score rows (n, width), scaled, no gaps, by features (n, dim), about an own mean."""
         kernel = len(self._scorers) > 1
@@ -199,8 +195,7 @@ class RowScorer:
         return Remaining(*rest, float(present.mean()), farther)
 
 
-FINE = 1.05
-"""Largest noise of readings, over that of the model, that changes nothing."""
+FINE = 1.05  # largest noise of readings, over that of the model, that changes nothing
 
 PATTERNS, PATTERN_NUMBERS = 256, 1 << 16
 """Patterns of gaps for which what remains of scores is cached, and numbers of their channels."""

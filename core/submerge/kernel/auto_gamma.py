@@ -18,8 +18,7 @@ from submerge.stats.moments import Moments, pooled
 LEAST, MOST = 1e-300, 1e300
 """Range of spreads for which gamma and squared distances are finite and positive."""
 
-CHUNK = 1024
-"""Rows whose moments are taken at once."""
+CHUNK = 1024  # rows whose moments are taken at once
 
 
 def settled_for(kernel: Kernel, X: Any, *, what: str = "rows") -> Kernel:

@@ -20,14 +20,9 @@ from submerge.features.kernels import squared_distances
 from submerge.kernel.spectral import eigengap
 from submerge.pca.subspace import Subspace
 
-ROUNDS = 300
-"""Most steps."""
-
-TOLERANCE = 1e-4
-"""Share of the cost that a step must save for another to follow."""
-
-SLICE = 1 << 16
-"""Distances held at once: half a MiB."""
+ROUNDS = 300  # most steps
+TOLERANCE = 1e-4  # share of the cost that a step must save for another to follow
+SLICE = 1 << 16  # distances held at once: half a MiB
 
 
 class UnitDraws(Protocol):

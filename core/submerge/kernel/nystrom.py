@@ -18,8 +18,7 @@ from submerge._linalg import EPS, Array, signs
 from submerge.errors import UsageError
 from submerge.features import Kernel, Landmarks, sparse
 
-CHUNK = 1024
-"""Rows whose kernel values with the landmarks are held at once."""
+CHUNK = 1024  # rows whose kernel values with the landmarks are held at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,13 +167,11 @@ def chunks(X: Any) -> Iterator[Any]:
 
 HOW = ("uniform", "leverage", "residual")
 
-Rows = npt.NDArray[np.intp]
-"""Row numbers, all different."""
+Rows = npt.NDArray[np.intp]  # row numbers, all different
 
 NONE: Rows = np.empty(0, dtype=np.intp)
 
-PILOTS = 2
-"""Sampled rows for each landmark, from which leverage is estimated."""
+PILOTS = 2  # sampled rows for each landmark, from which leverage is estimated
 
 
 def choose(

@@ -21,14 +21,9 @@ from submerge.pca.sapca import SAPCA
 from submerge.pca.subspace import Subspace
 from submerge.schema import Schema
 
-FACTORS = (0.25, 1.0, 4.0)
-"""Gammas that are tried, over that of the kernel's own `auto`."""
-
-SPARE = 10
-"""Spare directions learnt beside those that are used."""
-
-BLOCK = 256
-"""Rows lifted at once: with 512 features one MiB."""
+FACTORS = (0.25, 1.0, 4.0)  # gammas that are tried, over that of the kernel's own `auto`
+SPARE = 10  # spare directions learnt beside those that are used
+BLOCK = 256  # rows lifted at once: with 512 features one MiB
 
 
 def maps_around(

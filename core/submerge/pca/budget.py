@@ -11,11 +11,8 @@ from typing import Literal
 
 Exact = Literal["auto", "never"]
 
-DEFAULT_MEMORY = 3_000_000
-"""Bytes: exact to 200 columns, with 500 rows at once."""
-
-MOST_AT_ONCE = 500
-"""Rows of a block that follows the calls: of more, none is faster."""
+DEFAULT_MEMORY = 3_000_000  # bytes: exact to 200 columns, with 500 rows at once
+MOST_AT_ONCE = 500  # rows of a block that follows the calls: of more, none is faster
 
 MOST_WAITING = 1000
 """Rows of a block with gaps: they are filled together, and the more of them, the better."""
@@ -23,11 +20,8 @@ MOST_WAITING = 1000
 MOST_SUMS, SUMS = 8, 60_000
 """Sums of rows that lack the same channels, beside that of complete rows, and numbers in them."""
 
-COVARIANCES = 1 << 14
-"""Numbers of rows' conditional covariances that are held at once."""
-
-FIXED = 64_000
-"""Bytes for Python's objects, and for all that does not grow with dim, k or b."""
+COVARIANCES = 1 << 14  # numbers of rows' conditional covariances that are held at once
+FIXED = 64_000  # bytes for Python's objects, and for all that does not grow with dim, k or b
 
 
 def exact_bytes(dim: int, rows: int) -> int:

@@ -24,14 +24,9 @@ from submerge.pca.scatter_sum import Center
 from submerge.pca.subspace import Subspace
 from submerge.pca.whole_scatter import WholeScatter
 
-LEAST_FOLDS = 4
-"""Fewest summaries that are held against each other."""
-
-MOST_FOLDS = 32
-"""Of more summaries neighbours are merged: each costs three merges and a decomposition."""
-
-MOST_GAIN = 3.0
-"""Most that a fold may gain by a rank, in units of the folds' median."""
+LEAST_FOLDS = 4  # fewest summaries that are held against each other
+MOST_FOLDS = 32  # of more summaries neighbours are merged: each costs 3 merges and a decomposition
+MOST_GAIN = 3.0  # most that a fold may gain by a rank, in units of the folds' median
 
 Summarised = Subspace | WholeScatter
 

@@ -29,8 +29,7 @@ Mask = npt.NDArray[np.bool_]
 Sums = Mapping[bytes, WholeScatter]
 """Sums of rows by the channels that they lack (`lacking`), with zeros at these."""
 
-ROUNDS, FEWEST_ROUNDS = 60, 3
-"""Most rounds, and fewest where `rounds_for` has little room."""
+ROUNDS, FEWEST_ROUNDS = 60, 3  # most rounds, and fewest where `rounds_for` has little room
 
 LOOK, LEARN = 5e7, 5e8
 """Products of one look at rows that wait, and of their learning: a second of a small machine."""
@@ -43,14 +42,9 @@ OFTEN, LEAST = 32, 8
 
 TINY = float(np.finfo(float).tiny)
 
-FAINT = 1e-12
-"""Share of all weight below which a sum is forgotten."""
-
-LEAST_NOISE = 1e-9
-"""Added to each channel's variance, as a share of it: near-copies are no exact copies."""
-
-FAR = 64.0
-"""A model says nothing of channels that vary so many times as much as in its rows."""
+FAINT = 1e-12  # share of all weight below which a sum is forgotten
+LEAST_NOISE = 1e-9  # added to each channel's variance, as a share of it: near-copies are no copies
+FAR = 64.0  # a model says nothing of channels that vary so many times as much as in its rows
 
 
 class Guesses(NamedTuple):

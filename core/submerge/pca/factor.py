@@ -21,15 +21,13 @@ LEAST = 1e-4
 """Least noise of a channel, over its variance. A channel with operating states varies a thousand
 times as much as its noise: with 0.005 faults drown in it, and 1e-5 gains nothing (decision 33)."""
 
-FLAT = 1e-12
-"""Least noise of a channel, over the mean variance of all: a channel that never varied."""
+FLAT = 1e-12  # least noise of a channel, over the mean variance of all: a channel that never varied
 
 ROUNDS = 4
 """Rounds of a fit, each with one decomposition of a (dim, dim) matrix. From where it starts, more
 find no more faults."""
 
-ROOM = 4096
-"""Bytes in a report that a model does not need: those of a client's alarms."""
+ROOM = 4096  # bytes in a report that a model does not need: those of a client's alarms
 
 LEAST_NOISE = 1e-10
 """Least noise of a subspace, over its largest variance: less is lost in rounding to float32."""

@@ -7,14 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from submerge._linalg import (
-    Array,
-    Directions,
-    Mix,
-    Storage,
-    leading,
-    multiply,
-)
+from submerge._linalg import Array, Directions, Mix, Storage, leading, multiply
 from submerge.pca.block import Blend, Digest, channel_energies
 from submerge.pca.expectation import Guesses, Mask
 from submerge.pca.ritz import decomposed
@@ -23,8 +16,7 @@ from submerge.pca.ritz import decomposed
 class LowRank:
     """The leading directions of a scatter too large to keep."""
 
-    gaps: Mask | None = None
-    """None: see `mark`."""
+    gaps: Mask | None = None  # none: see `mark`
 
     def __init__(self, dim: int, k: int, block_size: int, dtype: np.dtype) -> None:
         self.sigma: Array = np.empty(0)

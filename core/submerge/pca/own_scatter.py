@@ -20,14 +20,9 @@ from submerge.pca.whole_scatter import WholeScatter
 KAPPAS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 1e5)
 """Rows that the fleet's scatter may be worth."""
 
-USUAL = 7
-"""Which of these it is before rows have said; another has to be likelier by a nat a step."""
-
-PHI = 0.02
-"""Noise of a channel at a node, over its variance in the fleet: what is less is no news."""
-
-WIDEST = 96
-"""Most dimensions in which a node keeps a scatter of its own: 147 kB."""
+USUAL = 7  # which of these it is before rows have said; another has to be likelier by a nat a step
+PHI = 0.02  # noise of a channel at a node, over its variance in the fleet: what is less is no news
+WIDEST = 96  # most dimensions in which a node keeps a scatter of its own: 147 kB
 
 SOON = 100.0
 """Rows of which an eighth is waited for before a node scores by them, beside those that it has."""

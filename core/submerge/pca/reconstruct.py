@@ -24,14 +24,9 @@ from submerge.pca.subspace import Subspace
 
 Statistic = Literal["spe", "t2", "distance"]
 
-SEEN = 1e-6
-"""Least part of a channel that SPE must see to blame it: float32 columns are good to 1e-7."""
-
-SOLID = 1e-9
-"""Least eigenvalue of a channel's block in T2, over the largest: less is rounding."""
-
-KNOWN = 1e-12
-"""Least typical square error, over the expected one: less is that of an unused channel."""
+SEEN = 1e-6  # least part of a channel that SPE sees to blame it: float32 columns are good to 1e-7
+SOLID = 1e-9  # least eigenvalue of a channel's block in T2, over the largest: less is rounding
+KNOWN = 1e-12  # least typical square error, over the expected: less is that of an unused channel
 
 
 class Reconstruction:
@@ -62,10 +57,7 @@ class Reconstruction:
     """
 
     def __init__(
-        self,
-        subspace: Subspace,
-        channels: int | None = None,
-        precision: Precision | None = None,
+        self, subspace: Subspace, channels: int | None = None, precision: Precision | None = None
     ) -> None:
         self.channels = subspace.dim if channels is None else channels
         if not 0 < self.channels <= subspace.dim or subspace.dim % self.channels:

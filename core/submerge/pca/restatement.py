@@ -30,8 +30,7 @@ from submerge.schema import Schema
 
 Piece = Subspace | WholeScatter
 
-FIRST_ROWS = 10.0
-"""Weight of what is assumed of a new channel, in rows."""
+FIRST_ROWS = 10.0  # weight of what is assumed of a new channel, in rows
 
 
 def restated(piece: Piece, old: Schema, new: Schema, like: Piece | None = None) -> Piece:

@@ -28,8 +28,7 @@ from submerge._linalg import (
     inner,
 )
 
-LEAST, MOST = 1e-50, 1e50
-"""Squared size of rows whose Gram matrix may be multiplied with itself."""
+LEAST, MOST = 1e-50, 1e50  # squared size of rows whose Gram matrix may be multiplied with itself
 
 SPARE = 5
 """Least number of fixed vectors beside the past's directions: a jump, a late sensor or noise
@@ -43,11 +42,8 @@ WIDE, WIDEST = 1500, 3000
 """Columns up to which a block of 100 rows in all is fastest, and one of 80; above, products with
 the rows take nearly all of the time, and the full eigenproblem of a small block is exact."""
 
-SHARE = 2.5
-"""Fewest rows for each vector that is iterated."""
-
-TRIES = (1.1, 1.3)
-"""What the certificate tries, over the Ritz value of the first direction left out."""
+SHARE = 2.5  # fewest rows for each vector that is iterated
+TRIES = (1.1, 1.3)  # tried by the certificate, over the Ritz value of the first direction left out
 
 GUARD_SINGLE = 1e-4
 """Smallest eigenvalue, over all that float32 products summed, that they are trusted with: their

@@ -436,8 +436,7 @@ class SAPCA:
         )
 
 
-MOST_NAMED = 3
-"""Most columns that a line names."""
+MOST_NAMED = 3  # most columns that a line names
 
 
 def column_names(X: Any) -> tuple[str, ...]:

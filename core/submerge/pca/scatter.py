@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from submerge._linalg import (
-    EPS,
-    EPS_SINGLE,
-    LEAST_SINGLE,
-    MOST_SINGLE,
-    Array,
-    Directions,
-    Storage,
-)
+from submerge._linalg import EPS, EPS_SINGLE, LEAST_SINGLE, MOST_SINGLE, Array, Directions, Storage
 from submerge.pca import expectation, sparse_rows
 from submerge.pca.block import Blend, Digest, Totals
 from submerge.pca.whole_scatter import WholeScatter

@@ -20,8 +20,7 @@ from submerge.pca.whole_scatter import WholeScatter, upper
 
 Center = Literal["fleet", "own"]
 
-TOTALS = 3
-"""Numbers behind triangle and energies: energy, spectral bound, weight."""
+TOTALS = 3  # numbers behind triangle and energies: energy, spectral bound, weight
 
 
 class ScatterSum:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 TYPES = tuple(map(np.dtype, ("<f8", "<f4", "|u1")))
 
-MOST_HEADER = 4096
-"""Most letters of an array's header; our own have 128."""
+MOST_HEADER = 4096  # most letters of an array's header; our own have 128
 
 NOT_ZIP = (
     # What zipfile and NumPy's header parser raise on bytes that are not theirs, beside BadZipFile.
@@ -95,15 +94,13 @@ INCONSISTENT = (
 )
 """What contents of another shape than ours lead to."""
 
-MOST_ROWS = 1 << 20
-"""Largest block in a saved engine."""
+MOST_ROWS = 1 << 20  # largest block in a saved engine
 
 MOST_BYTES, MOST_NUMBERS = 1 << 30, 1 << 27
 """Largest file that is read, and most numbers of a memory that is allocated before it is filled: a
 forged size takes at most 1 GiB."""
 
-LARGEST_SUM = 1e300
-"""Largest sum of squares: that of more would not be finite."""
+LARGEST_SUM = 1e300  # largest sum of squares: that of more would not be finite
 
 ENTRIES = (
     *("about", "mean", "totals", "energies", "waiting", "scatter", "rows", "sigma"),

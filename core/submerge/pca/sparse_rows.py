@@ -13,8 +13,7 @@ from submerge.errors import ShapeError, UsageError, ValuesError
 from submerge.features import sparse
 from submerge.pca.block import Blend
 
-AT_ONCE = 2048
-"""Sparse rows of one block: each block costs a pass over the scatter."""
+AT_ONCE = 2048  # sparse rows of one block: each block costs a pass over the scatter
 
 
 def checked(X: Any, dim: int | None, largest: float, gaps: object = None) -> Any:

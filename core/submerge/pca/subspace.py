@@ -22,11 +22,8 @@ from submerge._linalg import Array, Storage, leading, signs, unmasked
 from submerge.errors import SchemaMismatch, ShapeError, UsageError, ValuesError, whole
 from submerge.schema import Schema
 
-LARGEST = 1e140
-"""Largest reading: sums of larger squares may overflow float64."""
-
-LARGEST_SINGLE = 1e37
-"""Largest reading for float32: its distance to the mean may overflow above this."""
+LARGEST = 1e140  # largest reading: sums of larger squares may overflow float64
+LARGEST_SINGLE = 1e37  # largest reading for float32: above, its distance to the mean may overflow
 
 MOST_SUMMED = {np.dtype(kind): float(np.finfo(kind).max) for kind in (np.float64, np.float32)}
 """Largest sum of squares in the types that BLAS sums."""

@@ -19,8 +19,7 @@ from submerge.pca.whole_scatter import WholeScatter, is_narrow
 Child = Subspace | WholeScatter
 Merged = Child | ScatterSum
 
-FAN_IN, FAN_IN_OF_SCATTERS = 4, 16
-"""Slots of a node whose branches hold directions, and scatters."""
+FAN_IN, FAN_IN_OF_SCATTERS = 4, 16  # slots of a node whose branches hold directions, and scatters
 
 
 class _Leaf:

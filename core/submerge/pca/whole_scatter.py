@@ -15,8 +15,7 @@ import numpy.typing as npt
 from submerge._linalg import EPS, Array, Storage
 from submerge.pca.subspace import Subspace, check_factor, oriented
 
-FAINT = 1e-290
-"""An energy below it is zero to the triangle: quotients by it would have few digits."""
+FAINT = 1e-290  # an energy below it is zero to the triangle: quotients by it would have few digits
 
 
 def is_narrow(dim: int, k: int) -> bool:

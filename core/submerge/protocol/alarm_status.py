@@ -51,14 +51,9 @@ def excess(worst: float) -> str:
     return f"{worst:.3g}" if worst < MOST_TOLD - 0.5 else f"over {MOST_TOLD:,.0f}"
 
 
-REMEMBERED = 8
-"""Ended alarms that a client remembers and reports."""
-
-MOST_ALARMS = 64
-"""Alarms in one report: open ones first."""
-
-TOP = 3
-"""Channels that an alarm names."""
+REMEMBERED = 8  # ended alarms that a client remembers and reports
+MOST_ALARMS = 64  # alarms in one report: open ones first
+TOP = 3  # channels that an alarm names
 
 
 class Deviation(NamedTuple):
@@ -178,8 +173,7 @@ def parse_alarm_name(name: str) -> tuple[str, int]:
     return found[1], int(found[2], 16)
 
 
-MOST_WIDENED = 1.5
-"""Largest factor on alarm limits."""
+MOST_WIDENED = 1.5  # largest factor on alarm limits
 
 
 class TypicalAlarms(NamedTuple):

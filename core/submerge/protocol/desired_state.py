@@ -14,17 +14,12 @@ from typing import NamedTuple
 MOST_DESIRED = 4096
 """Nodes with a desired state, at most; of more, the oldest without a ban is forgotten."""
 
-MOST_AT_ONCE = 16
-"""Desired states in one answer, at most; the next answer brings more."""
-
-MOST_VERDICTS = 8
-"""Verdicts on alarms of one node: as many as it remembers alarms."""
+MOST_AT_ONCE = 16  # desired states in one answer, at most; the next answer brings more
+MOST_VERDICTS = 8  # verdicts on alarms of one node: as many as it remembers alarms
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """What operators set for a node."""
-
     node: str
     # Counted by the parent that sends it: rises with every change. At least the wall time, ms.
     number: int

@@ -23,8 +23,7 @@ from submerge.protocol.history import History
 from submerge.protocol.messages import Answer, Incarnation, Joined, Message, Question
 from submerge.schema import Schema
 
-Key = tuple[str, ...]
-"""Names a record in a node's store."""
+Key = tuple[str, ...]  # names a record in a node's store
 
 Records = Mapping[Key, Any]
 

@@ -21,22 +21,13 @@ from submerge.stats.moments import Moments
 from submerge.stats.quantile_sketch import QuantileSketch
 from submerge.stats.score_limits import Limits
 
-PATIENCE_S = 10.0
-"""A reply that comes later is dropped."""
-
-MOST_BODY = 64 << 10
-"""Bytes of a reply's body. What is longer comes in pages."""
-
-MOST_STEP_S = 86_400
-"""Seconds of the longest step."""
-
-DEEPEST = 16
-"""Names on the way of a question."""
+PATIENCE_S = 10.0  # a reply that comes later is dropped
+MOST_BODY = 64 << 10  # Bytes of a reply's body. What is longer comes in pages.
+MOST_STEP_S = 86_400  # seconds of the longest step
+DEEPEST = 16  # names on the way of a question
 
 
 class Question(NamedTuple):
-    """A question to a node."""
-
     node: str  # the child that it is sent to
     group: str  # one of its groups
     pinned: Incarnation  # of the parent that sends it
@@ -56,8 +47,6 @@ class Question(NamedTuple):
 
 
 class QuestionReply(NamedTuple):
-    """The reply to a question."""
-
     stamp: Stamp  # of the child that sends it: who replies, or an aggregator that passes it on
     number: int  # the question's
     body: bytes  # JSON; empty if there is none
@@ -65,8 +54,6 @@ class QuestionReply(NamedTuple):
 
 
 class ReplyTaken(NamedTuple):
-    """That a reply has arrived."""
-
     stamp: Stamp  # the reply's
     reason: Reason
 
@@ -93,8 +80,6 @@ class QuestionPace:
 
 
 class EarlierSums(NamedTuple):
-    """Sums of rows under an earlier schema."""
-
     fingerprint: str  # of that schema
     summary: Summary
     counts: Counts  # of these readings; they are among the counts of the report, too
@@ -109,8 +94,6 @@ def learnt_in(report: Report) -> Iterator[tuple[str, Summary]]:
 
 
 class DrillReport(NamedTuple):
-    """What a drill at a client found out."""
-
     stamp: Stamp  # of the child that sends it: the client, or an aggregator that passes it on
     node: str  # the client
     fingerprint: str  # of the schema of its channels
@@ -125,8 +108,6 @@ class DrillReport(NamedTuple):
 
 
 class DrillTaken(NamedTuple):
-    """The answer to a `DrillReport`."""
-
     stamp: Stamp  # the report's
     reason: Reason
 
@@ -272,8 +253,6 @@ class Report:
 
 
 class Reason(enum.Enum):
-    """Why a message was accepted or refused."""
-
     ACK = "accepted, and committed"
     UNAVAILABLE = "not now: try again"
     WRONG_PARENT = "pinned to another incarnation of the parent"
@@ -310,8 +289,6 @@ class Join(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """The answer to a join."""
-
     stamp: Stamp  # the child's, echoed; its seq is the newest that the parent holds, 0 for none
     reason: Reason
     fence: bytes
@@ -325,8 +302,6 @@ class Joined(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a report."""
-
     stamp: Stamp  # the report's
     reason: Reason
     fence: bytes = b""  # the report's; by it two processes of one store recognise their answers
@@ -410,8 +385,7 @@ Message = (
     | ReplyTaken
 )
 
-FromBelow = Join | Report | DrillReport | QuestionReply
-"""What a child sends; each has one answer."""
+FromBelow = Join | Report | DrillReport | QuestionReply  # what a child sends; each has one answer
 
 
 def successor(measured: Incarnation, family: str) -> Incarnation:

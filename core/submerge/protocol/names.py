@@ -21,14 +21,9 @@ class RandomSource(Protocol):
         """Return that many random bytes."""
 
 
-NAME = r"[A-Za-z0-9._-]{1,64}"
-"""What a name consists of, as a regular expression without anchors."""
-
-NAME_RULE = "1 to 64 of A-Z a-z 0-9 . _ -"
-"""The same for people."""
-
-SERVER_DOMAIN = ".submerge.invalid"
-"""No real name ends so (RFC 2606): it cannot be another machine's."""
+NAME = r"[A-Za-z0-9._-]{1,64}"  # what a name consists of, as a regular expression without anchors
+NAME_RULE = "1 to 64 of A-Z a-z 0-9 . _ -"  # the same for people
+SERVER_DOMAIN = ".submerge.invalid"  # no real name ends so (RFC 2606): it is no other machine's
 
 PLAIN_LABEL, ENCODED = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"), "x--"
 

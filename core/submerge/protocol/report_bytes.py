@@ -12,8 +12,7 @@ from submerge.protocol.messages import Report, learnt_in
 from submerge.protocol.summaries import Summaries
 from submerge.stats.quantile_sketch import packed, varint
 
-TRAIL = 10
-"""Bytes of a trail beside its levels: its last minute, and tags."""
+TRAIL = 10  # bytes of a trail beside its levels: its last minute, and tags
 
 
 def payload(report: Report, summaries: Summaries) -> bytes:

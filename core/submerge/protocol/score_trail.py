@@ -9,8 +9,7 @@ from submerge.protocol.names import LAST_SECOND
 
 MINUTE_S = 60.0
 
-MINUTES = 32
-"""Most minutes in a trail: so many bytes of a report."""
+MINUTES = 32  # most minutes in a trail: so many bytes of a report
 
 LAST_MINUTE = LAST_SECOND // 60
 """The last minute of the year 9999, in minutes since 1970; the first is 0."""
@@ -19,11 +18,8 @@ NOTHING, UNLIMITED, LEAST, MOST = 0, 1, 2, 255
 """Levels: no row came in this minute; rows came, and there was no limit; the least and the highest
 share of a limit that a level tells."""
 
-ONE = 128
-"""The level of a value that is just its limit."""
-
-STEPS = 16
-"""Levels from a share to twice of it."""
+ONE = 128  # the level of a value that is just its limit
+STEPS = 16  # levels from a share to twice of it
 
 
 class ScoreTrail(NamedTuple):

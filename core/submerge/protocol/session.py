@@ -44,8 +44,7 @@ AGAIN = 10
 """Intervals without news after which the last report is sent again, in case the parent was restored
 from a backup."""
 
-TWIN_S = 3600.0
-"""A node that is contradicted twice within this time is silent for as long."""
+TWIN_S = 3600.0  # a node that is contradicted twice within this time is silent for as long
 
 
 class Contradictions:

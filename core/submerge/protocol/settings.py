@@ -9,8 +9,7 @@ from submerge.condition import Condition
 from submerge.errors import UsageError, whole
 from submerge.protocol.names import NAME_RULE, is_name
 
-MOST_ROWS = 64
-"""Most rows that decide on an alarm: each of them is remembered."""
+MOST_ROWS = 64  # most rows that decide on an alarm: each of them is remembered
 
 
 @dataclass(frozen=True, slots=True)

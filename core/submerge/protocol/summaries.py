@@ -31,11 +31,8 @@ from submerge.schema import Schema
 
 # Both kinds of summary list their `parts`, so that merging and scoring need not know the kind.
 
-Piece = Subspace | WholeScatter
-"""What holds the rows of one space."""
-
-BLOCK = 64
-"""Rows of features learnt at once."""
+Piece = Subspace | WholeScatter  # what holds the rows of one space
+BLOCK = 64  # rows of features learnt at once
 
 
 class Method(NamedTuple):
@@ -65,7 +62,6 @@ class KernelSummary:
 
     @property
     def weight(self) -> float:
-        """Effective number of samples."""
         return self.features.weight
 
     @property
@@ -75,7 +71,6 @@ class KernelSummary:
 
     @property
     def pieces(self) -> tuple[Subspace, Subspace]:
-        """As `parts`."""
         return self.features, self.linear
 
 
@@ -93,13 +88,11 @@ class KernelEngine:
         self._features, self._linear = features, linear
 
     def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
-        """Take in rows (n, channels), scaled and finite, and their features (n, dim)."""
         # Features of a guess are learnt as they are: they follow from it, and are in no way linear.
         self._features.partial_fit(features)
         self._linear.partial_fit(rows, gaps=gaps)
 
     def fade(self, factor: float) -> None:
-        """Multiply the weight of everything learnt so far by `factor`."""
         self._features.fade(factor)
         self._linear.fade(factor)
 
@@ -186,7 +179,6 @@ class PartTrees:
             del tree[key]
 
     def root(self) -> Piece | KernelSummary:
-        """Return the merge of all children, at least one."""
         return summary_of(*(tree.root() for tree in self._trees))
 
 
@@ -198,7 +190,6 @@ class WholeTree(PartTrees):
         self._last: tuple[WholeScatter, WholeScatter] | None = None
 
     def root(self) -> WholeScatter:
-        """Return the merge of all children, at least one."""
         whole = self._trees[0].root_whole()
         if self._last is None or self._last[0] is not whole:
             self._last = whole, whole.rounded()
@@ -308,7 +299,6 @@ class Subspaces:
         self._path: Exact = "never" if self.rule.adaptive else exact
 
     def at(self, rank: int) -> Subspaces:
-        """Return the same summaries, of which `rank` directions score; 0 changes nothing."""
         if rank in (0, self.rule.start):
             return self
         return Subspaces(
@@ -343,7 +333,6 @@ class Subspaces:
         )
 
     def learner(self, schema: Schema) -> Learner:
-        """Return a learner that has learnt nothing."""
         engine = self.engine(schema)
         if schema.linear:
             return _Engine(engine, narrow=self.is_narrow(schema))
@@ -358,7 +347,6 @@ class Subspaces:
         return KernelEngine(engine, readings)
 
     def tree(self, schema: Schema) -> Tree:
-        """Return a tree at the working rank."""
         center: Center = "own" if schema.center == "own" else "fleet"
         ranks = self._kept(_dims(schema))
         return WholeTree(ranks[0], center) if self.is_narrow(schema) else PartTrees(ranks, center)
@@ -480,7 +468,6 @@ class Subspaces:
         return min(most + self.oversample, width)
 
     def is_narrow(self, schema: Schema) -> bool:
-        """Return whether a group reports whole scatters."""
         narrow = schema.linear and is_narrow(schema.dim, self._kept((schema.dim,))[0])
         return narrow and self._path == "auto"
 

@@ -15,8 +15,7 @@ from submerge.errors import SchemaMismatch, UsageError, whole
 from submerge.features import FeatureMap
 from submerge.schema import Channel, Schema, differences
 
-MOST_STATE = 2**32 - 1
-"""Largest seed, as of scikit-learn's own `random_state`."""
+MOST_STATE = 2**32 - 1  # largest seed, as of scikit-learn's own `random_state`
 
 
 @contextmanager
@@ -53,8 +52,7 @@ def k_means(scores: Array, n_clusters: int, *, n_init: int, seed: int) -> KMeans
     return KMeans(n_clusters, n_init=n_init, random_state=seed).fit(scores)
 
 
-SHOWN = 5
-"""Most differences that an error names: there may be one for each column."""
+SHOWN = 5  # most differences that an error names: there may be one for each column
 
 
 def schema_of(estimator: Any, features: FeatureMap, *, center: bool) -> Schema:

@@ -24,12 +24,7 @@ METHODS = ("__call__", "pull", "diagonal", "settled_at", "auto", "spec")
 
 
 def named_kernel(
-    kernel: Any,
-    *,
-    gamma: Any = "auto",
-    degree: int = 2,
-    coef0: float = 0.0,
-    nu: float = 1.5,
+    kernel: Any, *, gamma: Any = "auto", degree: int = 2, coef0: float = 0.0, nu: float = 1.5
 ) -> Kernel:
     """Return the kernel that an estimator's parameters name; UsageError for bad ones."""
     # A `Kernel` brings its own parameters; "auto" leaves gamma None, to be settled.
@@ -60,8 +55,7 @@ def _of_name(kernel: Any, *, degree: int, coef0: float, nu: float) -> Kernel:
     raise UsageError(f"kernel must be one of {names}, or a Kernel, got {kernel!r}")
 
 
-AT_ONCE = 64
-"""Rows whose features are held at once: features are far larger than rows."""
+AT_ONCE = 64  # rows whose features are held at once: features are far larger than rows
 
 
 def random_features(kernel: Kernel, *, features: int, kind: Any, seed: int) -> FeatureMap:

@@ -21,8 +21,7 @@ from submerge.sklearn.kernel_names import named_kernel, wide
 
 FLOATS = (np.float64, np.float32)
 
-MOST_COMPONENTS = 10
-"""Components for `n_components=None`."""
+MOST_COMPONENTS = 10  # components for `n_components=None`
 
 
 class NystromKPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

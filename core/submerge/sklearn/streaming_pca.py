@@ -33,11 +33,8 @@ from submerge.schema import Schema
 from submerge.sklearn import fit_parts
 from submerge.sklearn.kernel_names import AT_ONCE, lifted, named_kernel, random_features
 
-KERNEL_BLOCK = 64
-"""Rows of features learnt at once."""
-
-MOST_COMPONENTS = 10
-"""Components for `n_components=None` of wider data, as in `SAPCA`."""
+KERNEL_BLOCK = 64  # rows of features learnt at once
+MOST_COMPONENTS = 10  # components for `n_components=None` of wider data, as in `SAPCA`
 
 
 def rank_of(n_components: Any, dim: int) -> int | RankRule:

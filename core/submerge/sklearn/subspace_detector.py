@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from submerge._linalg import Array
 from submerge.errors import UsageError, whole
 from submerge.history.settings import FitSettings
-from submerge.incremental.row_history import RowHistory
-from submerge.incremental.row_model import RowModel
+from submerge.incremental import RowHistory, RowModel
 from submerge.sklearn.fit_parts import all_or_nothing, validated
 
 MOST_CONTAMINATION = 0.5

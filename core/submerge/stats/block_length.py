@@ -15,14 +15,9 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.stats.block_maxima import HOUR_S
 
-FIRST = 8
-"""Rows of the shortest span: shorter ones do not matter, for no block is so short."""
-
-ALIKE = 0.2
-"""Correlation from which the means of two spans count as alike."""
-
-PAIRS = 8
-"""Pairs of spans from which a correlation is believed."""
+FIRST = 8  # rows of the shortest span: shorter ones do not matter, for no block is so short
+ALIKE = 0.2  # correlation from which the means of two spans count as alike
+PAIRS = 8  # pairs of spans from which a correlation is believed
 
 LEAST_ROWS, USUAL_ROWS = 16, 64
 """Rows of a block at least; rows from which a block is at most `MOST_S` long. An alarm outlasts its
@@ -36,14 +31,9 @@ are raised in it: the generated room raised 2.7 times what was promised in block
 SOON_S, SOON = 3 * 86400.0, 64
 """A group's blocks are no longer than so that its nodes together have `SOON` in this time."""
 
-MOST = 2**20
-"""Nodes from which more make no difference."""
-
-LONGEST = 24
-"""Largest exponent of a length: 2^24 seconds are half a year."""
-
-APART = 4.0
-"""By what factor another length has to differ from the present one for the group to change."""
+MOST = 2**20  # nodes from which more make no difference
+LONGEST = 24  # largest exponent of a length: 2^24 seconds are half a year
+APART = 4.0  # by what factor another length has to differ from the present for the group to change
 
 _Level = tuple[int, float, float, float, float]
 """Pairs of spans of one length; the sums of their means, of the squares, and of the products; and

@@ -17,20 +17,11 @@ from submerge._linalg import Array
 from submerge.errors import ShapeError, UsageError
 from submerge.schema import Scaling
 
-KEPT = 64
-"""Rows in a sample, which then takes 1.5 kB."""
-
-NUMBERS = 4
-"""Numbers kept of each row."""
-
-LEAST_WIDTH = 8
-"""Shortest rows that are sampled: four numbers of a shorter one would reveal it."""
-
-LARGEST_POINT = 1e18
-"""Kept numbers are clipped to this: it is far from all others, and fits float32."""
-
-SETS = 8
-"""Sets of signs, chosen by a priority's last three bits."""
+KEPT = 64  # rows in a sample, which then takes 1.5 kB
+NUMBERS = 4  # numbers kept of each row
+LEAST_WIDTH = 8  # shortest rows that are sampled: four numbers of a shorter one would reveal it
+LARGEST_POINT = 1e18  # kept numbers are clipped to it: it is far from all others, and fits float32
+SETS = 8  # sets of signs, chosen by a priority's last three bits
 
 SHARE = 0.75
 """Quantile of the distances that is taken as typical. With 0.5, readings in two states, such as day
@@ -131,17 +122,13 @@ def _smallest(priorities: npt.NDArray[np.uint64], points: npt.NDArray[np.float32
     return Reservoir(priorities, points)
 
 
-SMALL = 1 / 5
-"""Share of the trace below which the sample is used: chance alone does not reach it."""
-
-FLAT = 1e-12
-"""Largest deviation, over the mean, of a constant channel."""
+SMALL = 1 / 5  # share of the trace below which the sample is used: chance alone does not reach it
+FLAT = 1e-12  # largest deviation, over the mean, of a constant channel
 
 LEAST_NODES, MOST_MOVED = 5, 10.0
 """From so many nodes on, none of them moves a scale further than that."""
 
-ENOUGH = 32
-"""Fewest sampled rows that say more than a mean."""
+ENOUGH = 32  # fewest sampled rows that say more than a mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,11 +8,8 @@ import numpy as np
 
 from submerge._linalg import Array, Storage
 
-READY = 10
-"""Readings after which the mean is used."""
-
-SETTLED_S = 86400.0
-"""Time that a settled mean covers: a day."""
+READY = 10  # readings after which the mean is used
+SETTLED_S = 86400.0  # time that a settled mean covers: a day
 
 HALF_LIFE_S = 7 * 86400.0
 """Longest half-life of a reading in the mean: batteries run down and sensors age, so a mean a month

@@ -12,17 +12,10 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 
-UNKNOWN = 1e12
-"""Noise of a channel whose step is not known, over the largest of others."""
-
-ENOUGH = 3
-"""Moves by a step from which it counts beside that of earlier readings."""
-
-ALIKE = 1e-6
-"""Share by which movements of one step differ: more is another step."""
-
-ROUNDING = 1e-10
-"""Least movement of a reading, scaled: less is rounding."""
+UNKNOWN = 1e12  # noise of a channel whose step is not known, over the largest of others
+ENOUGH = 3  # moves by a step from which it counts beside that of earlier readings
+ALIKE = 1e-6  # share by which movements of one step differ: more is another step
+ROUNDING = 1e-10  # least movement of a reading, scaled: less is rounding
 
 
 class Resolution(NamedTuple):

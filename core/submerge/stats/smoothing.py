@@ -11,8 +11,7 @@ import numpy as np
 
 from submerge._linalg import Array
 
-WEIGHT = 0.1
-"""Weight of the newest score."""
+WEIGHT = 0.1  # weight of the newest score
 
 KEPT = 1 - WEIGHT
 

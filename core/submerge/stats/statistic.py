@@ -17,8 +17,6 @@ KINDS: tuple[By, ...] = get_args(By)
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One kind of statistic."""
-
     of: By  # the score of a row that it is made of
     cause: str  # what is wrong where it is over its limit, for the person who is woken
     # the moving average of the score, not the k-th largest of the last m: that is a mean of rows

@@ -25,11 +25,8 @@ from submerge.errors import ShapeError
 Counts = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-SHORT = 8
-"""Repeats of a first reading that are ignored. A power of 2."""
-
-RARE = 20
-"""Longest run, in readings, from which long runs are normal for a channel."""
+SHORT = 8  # Repeats of a first reading that are ignored. A power of 2.
+RARE = 20  # longest run, in readings, from which long runs are normal for a channel
 
 TIMES, LEAST_RUN = 6, 10
 """A run is unusual beyond `TIMES` times the longest one before, or `TIMES * LEAST` readings."""
@@ -197,29 +194,17 @@ def _has_long(same: Flags) -> Flags:
     return np.asarray(same.any(axis=0))
 
 
-MEMORY = 20_000
-"""Readings after which one counts a third: a week at two a minute."""
+MEMORY = 20_000  # readings after which one counts a third: a week at two a minute
 
 SHARE = 2
 """At first that is the number of readings over this: predictions by an early model fade soon."""
 
-ENOUGH = 1000
-"""Readings of a channel before it is classified."""
-
-WORTH = 0.5
-"""Least R2 of a useful prediction."""
-
-SMOOTH = 10
-"""Readings over which predictions are averaged: their noise is not movement."""
-
-SETTLED = 30
-"""Length of a run after which that average no longer depends on earlier readings."""
-
-FAR = 5.0
-"""Typical errors that the average must then move for the channel to be stuck."""
-
-LEAST = 1e-4
-"""Least typical square error, over the channel's variance."""
+ENOUGH = 1000  # readings of a channel before it is classified
+WORTH = 0.5  # least R2 of a useful prediction
+SMOOTH = 10  # readings over which predictions are averaged: their noise is not movement
+SETTLED = 30  # length of a run after which that average no longer depends on earlier readings
+FAR = 5.0  # typical errors that the average must then move for the channel to be stuck
+LEAST = 1e-4  # least typical square error, over the channel's variance
 
 CHUNK = 128
 _RECENT = (1 - 1 / SMOOTH) ** np.arange(CHUNK - 1, -1, -1) / SMOOTH
@@ -286,11 +271,7 @@ class StuckDetector:
         return tuple(np.flatnonzero(self.habits.stuck).tolist())
 
     def update(
-        self,
-        rows: Array,
-        predicted: Array,
-        learns: Flags | None = None,
-        held: Flags | None = None,
+        self, rows: Array, predicted: Array, learns: Flags | None = None, held: Flags | None = None
     ) -> None:
         """Process scaled readings (n, dim), oldest first; gaps are NaN, not filled.
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-WIDE = 160
-"""Columns where the output is no terminal, or for `--wide`: nothing is cut."""
+WIDE = 160  # columns where the output is no terminal, or for `--wide`: nothing is cut
 
 
 class AdminClient(NamedTuple):
@@ -36,11 +35,9 @@ class AdminClient(NamedTuple):
     way: Way
 
     def get(self, *parts: str, **query: str) -> bytes:
-        """Return the aggregator's answer."""
         return self._ask("GET", parts, query)
 
     def read(self, form: type[Answer], *parts: str, **query: str) -> Answer:
-        """Return the aggregator's answer, as a value of this type."""
         return value_in(self.get(*parts, **query), form)
 
     def post(self, *parts: str, **query: str) -> bytes:
@@ -61,7 +58,6 @@ class AdminClient(NamedTuple):
         return groups[0]
 
     def groups(self) -> list[str]:
-        """Return the groups of the aggregator."""
         return sorted(map(str, json.loads(self.get())["groups"]))
 
     def shown(self, group: str) -> ShownRank | None:
@@ -176,7 +172,6 @@ def say_back(answer: bytes, done: str = "", *, as_json: bool = True) -> None:
 
 
 def say_value(value: object) -> None:
-    """Print a value as JSON."""
     import msgspec
 
     click.echo(msgspec.json.encode(value).decode())

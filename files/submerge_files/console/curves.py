@@ -7,8 +7,7 @@ import numpy as np
 from submerge import Array
 from submerge.history.detection import JudgedRows
 
-MOST_POINTS = 2048
-"""About as many as a picture has columns."""
+MOST_POINTS = 2048  # about as many as a picture has columns
 
 
 class Highest:

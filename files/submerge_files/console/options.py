@@ -17,8 +17,12 @@ from submerge_files.console.ways import https_of
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def check_target(path: Path, *, inputs: Iterable[Path] = ()) -> None:
-    """Refuse a place where a picture cannot go, or where it would destroy something."""
+def check_picture(path: Path | None, *, inputs: Iterable[Path] = ()) -> None:
+    """Refuse a missing extra, and a place where a picture cannot go, before the work."""
+    if path is None:
+        return
+    from submerge_files.console import figures as _  # noqa: F401
+
     # Only a new file or an older PNG may be written: a slip of the finger must not cost anyone the
     # data that they came to look at.
     if path.suffix.lower() != ".png":
@@ -86,7 +90,6 @@ def default_option(
 
 
 def flag_option(name: str, text: str, *dest: str) -> Decorator:
-    """Return an option without a value."""
     return click.option(name, *dest, is_flag=True, help=text)
 
 

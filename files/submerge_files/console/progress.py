@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-PATIENCE_S = 2.0
-"""Shorter work needs no bar."""
+PATIENCE_S = 2.0  # shorter work needs no bar
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,16 @@ import click
 
 from submerge.condition import Condition, InState, UnknownChannel, states_in
 from submerge.errors import UsageError
+from submerge_client.config.plugins import plugin
 from submerge_client.config.sections import nearest
 from submerge_files.console.options import ZERO_IS_MISSING, flag_option, skip_option, together
 from submerge_files.console.units import names_text
 
 if TYPE_CHECKING:
     from submerge_files.reader import ReadingOptions
+    from submerge_files.workers import Workers
 
-SHOWN = 5
-"""Channels that one message lists."""
+SHOWN = 5  # channels that one message lists
 
 
 def condition_of(
@@ -146,3 +148,30 @@ def long_columns(text: str | None) -> tuple[str, str] | None:
             " name that of the channels first"
         )
     return channel.strip(), value.strip()
+
+
+DASK = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Let the workers of this Dask scheduler read FILEs, which may be paths that fsspec knows,"
+    " such as s3://bucket/*.parquet.",
+)
+
+
+@contextmanager
+def workers_at(address: str | None, **refused: object) -> Iterator[Workers | None]:
+    """Connect to a scheduler and refuse `refused` options; None without an address."""
+    if address is None:
+        yield None
+        return
+    for name, value in refused.items():
+        if value:
+            raise UsageError(
+                f"expected no --{name.replace('_', '-')} with --dask: it needs all rows in one"
+                " place; leave one of the two out"
+            )
+    connected = plugin("submerge.clusters", "dask")
+    if connected is None:
+        raise UsageError("no installed package offers --dask: pip install 'submerge[dask]'")
+    with connected(address) as workers:
+        yield workers

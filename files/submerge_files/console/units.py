@@ -15,8 +15,7 @@ import click
 from submerge import UsageError
 from submerge_client.config.spans import NUMBER, SECONDS, seconds
 
-MOST_LETTERS = 100
-"""Of a name: what is longer is cut."""
+MOST_LETTERS = 100  # of a name: what is longer is cut
 
 
 def printable(text: str) -> str:
@@ -62,8 +61,7 @@ def names_text(names: Sequence[str], most: int) -> str:
 
 PER_HOUR = {"": 1.0, "/h": 1.0, "/d": 1 / 24}
 
-MOST_OFTEN = 3600.0
-"""Events an hour, of one kind. More is a typing error, and would take for ever."""
+MOST_OFTEN = 3600.0  # Events an hour, of one kind. More is a typing error, and would take for ever.
 
 SHARE = re.compile(NUMBER + "(%?)")
 RATE = re.compile(NUMBER + "(|/h|/d)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import ssl
 import stat
 import time
 from pathlib import Path
@@ -14,15 +15,10 @@ from urllib.parse import urlsplit
 from submerge.errors import SubmergeError, UsageError
 
 if TYPE_CHECKING:
-    import ssl
-
     from submerge_client.uplink.tls import Tls
 
-PATIENCE_S = 30.0
-"""Longer than the aggregator itself waits for its disk."""
-
-MOST_TOKEN = 1000
-"""Bytes of a token's file; a token has 52."""
+PATIENCE_S = 30.0  # longer than the aggregator itself waits for its disk
+MOST_TOKEN = 1000  # bytes of a token's file; a token has 52
 
 FORMS = "https://host or https://host:port"
 
@@ -32,8 +28,6 @@ class NoAnswer(SubmergeError):
 
 
 class Way(Protocol):
-    """How a command reaches an aggregator."""
-
     @property
     def name(self) -> str:
         """Where that is, for people."""
@@ -52,15 +46,12 @@ class UnixSocket(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path."""
         return str(self.path)
 
     def connect(self) -> tuple[http.client.HTTPConnection, dict[str, str]]:
-        """Return a connection that is not open yet, and no headers."""
         return _OverUnix(self.path), {}
 
     def failure(self, error: Exception) -> SubmergeError:
-        """Return what a connection's error means."""
         if isinstance(error, PermissionError):
             return UsageError(
                 f"{self.path} is its owner's alone: run this as the aggregator's user"
@@ -78,7 +69,6 @@ class Https(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The url."""
         return self.url
 
     def connect(self) -> tuple[http.client.HTTPConnection, dict[str, str]]:
@@ -94,9 +84,6 @@ class Https(NamedTuple):
         return safe, headers
 
     def failure(self, error: Exception) -> SubmergeError:
-        """Return what a connection's error means, and what to do."""
-        import ssl
-
         if isinstance(error, ssl.SSLCertVerificationError):
             return UsageError(
                 f"the certificate that {self.url} shows is not accepted: {error.verify_message};"
@@ -148,8 +135,6 @@ class Https(NamedTuple):
 
     def _trusting(self) -> ssl.SSLContext:
         """Return what to trust: `ca`, or the kit's authority, or the system's."""
-        import ssl
-
         from submerge_client.kit import read_kit
         from submerge_client.uplink.tls import Tls
 

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submerge_files.cluster import DASK, workers_at
-from submerge_files.console.options import FILE, default_option, json_option
-from submerge_files.console.reading_options import READING, reading_options
+from submerge_files.console.options import FILE, check_picture, default_option, json_option
+from submerge_files.console.reading_options import DASK, READING, reading_options, workers_at
 from submerge_files.console.units import printable
 
 if TYPE_CHECKING:
     from submerge_files.console.curves import Curves
 
-ALARMED = 3
-"""Exit status if there were alarms."""
+ALARMED = 3  # exit status if there were alarms
 
 
 @click.command(
@@ -61,13 +59,10 @@ def command(
     from submerge_files.reader.formats.remote_path import path_of
 
     curves: Curves | None = None
+    check_picture(plot, inputs=list(map(path_of, files)))
     if plot is not None:
-        # Refuse a missing extra or an impossible path before the work.
         from submerge_files.console.curves import Curves
-        from submerge_files.console.options import check_target as check_picture
-        from submerge_files.detect import plot as _  # noqa: F401
 
-        check_picture(plot, inputs=list(map(path_of, files)))
         curves = Curves()
     options = reading_options(**reading)
     with workers_at(dask, plot=plot, sort=options.sort, long=options.long) as workers:

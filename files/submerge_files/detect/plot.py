@@ -15,11 +15,8 @@ from submerge_files.console.curves import Curves
 from submerge_files.console.figures import Figure
 from submerge_files.detect.run import Detected
 
-MOST_CHANNELS = 60
-"""Channels in the heat map: those with the largest errors."""
-
-MOST_ERROR = 8.0
-"""Error, over its typical size, that the darkest colour stands for."""
+MOST_CHANNELS = 60  # channels in the heat map: those with the largest errors
+MOST_ERROR = 8.0  # error, over its typical size, that the darkest colour stands for
 
 
 def draw(curves: Curves, detection: Detected, left_out: Sequence[TimeSpan] = ()) -> Figure:

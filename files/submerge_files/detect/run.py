@@ -41,8 +41,7 @@ from submerge_files.score.model import of_saved
 from submerge_files.stretches import check_apart
 from submerge_files.workers import Advance, Task, Workers
 
-PACES = 2.0
-"""Factor between two paces of rows from which they are not the same."""
+PACES = 2.0  # factor between two paces of rows from which they are not the same
 
 OLDER = "an earlier version made the model: alarms are by single channels alone; fit it again"
 
@@ -84,8 +83,6 @@ class ReadableRows(Protocol):
 
 @dataclass(frozen=True)
 class DetectRequest:
-    """By what rows are judged."""
-
     learnt: Learnt
     alarms: AlarmSettings
     when: Condition | None = None
@@ -94,7 +91,6 @@ class DetectRequest:
 
     @cached_property
     def schema(self) -> Schema:
-        """Of the model."""
         return Schema.parse(self.learnt.model.schema)
 
 
@@ -152,7 +148,6 @@ class Detected:
 
     @property
     def units(self) -> Mapping[str, str]:
-        """Of the channels."""
         return {channel.name: channel.unit for channel in self.request.schema.named}
 
     @property
@@ -341,7 +336,6 @@ def alarms_at(at_most: str) -> AlarmSettings:
 
 
 def lasted(found: FoundAlarm) -> str:
-    """Return for how long an alarm was open."""
     if found.ended is None:
         return "open at the end"
     seconds = found.ended.time - found.began.time
@@ -375,7 +369,6 @@ def as_object(found: FoundAlarm) -> dict[str, Any]:
 
 
 def as_text(found: FoundAlarm, detection: Detected) -> str:
-    """Return the lines of an alarm."""
     alarm = found.alarm
     began, timeless = found.began, math.isnan(found.began.time)
     when = f"{printable(began.file)} row {began.row}" if timeless else moment(began.time)

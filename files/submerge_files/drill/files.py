@@ -27,8 +27,7 @@ from submerge_files.console.units import in_words
 from submerge_files.score.mean import about_rows
 from submerge_files.score.run import ScoreRequest
 
-MOST_SPANS = 128
-"""Spans of a file's rows that each fault is tried on, with both signs."""
+MOST_SPANS = 128  # spans of a file's rows that each fault is tried on, with both signs
 
 WITHOUT_PERIOD = 60
 """Rows in which a fault has to be found, if it is not known for how long a row stands."""
@@ -54,8 +53,6 @@ class FaultsToTry:
 
 @dataclass(frozen=True, kw_only=True)
 class DrillRequest(FaultsToTry):
-    """What to try on files."""
-
     reading: ScoreRequest
     highest: HighestSoFar = field(default_factory=HighestSoFar)
 

@@ -61,8 +61,7 @@ def settings_for(
     return FitSettings(directions, rank_max=most, when=condition, **others)
 
 
-LOOKED = 16
-"""Parts whose times one task looks at."""
+LOOKED = 16  # parts whose times one task looks at
 
 LEAST_ROWS, MOST_ROWS, TASKS = 1 << 16, 1 << 22, 32
 """Rows of a task: a history is in so many tasks, within these bounds, whatever the workers are."""

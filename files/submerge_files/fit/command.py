@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from submerge import Schema
 from submerge.errors import UsageError
 from submerge.headings import heading_of
-from submerge_files.cluster import DASK, workers_at
-from submerge_files.console.options import FILE, flag_option, json_option
-from submerge_files.console.reading_options import READING, in_states, reading_options
+from submerge_files.console.options import FILE, check_picture, flag_option, json_option
+from submerge_files.console.reading_options import (
+    DASK,
+    READING,
+    in_states,
+    reading_options,
+    workers_at,
+)
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.workers import Workers
 
-if TYPE_CHECKING:
-    pass
-
 
 def schema_like(path: Path) -> Schema:
-    """Return the schema of a saved model."""
     # Without names or scaling, or with a kernel, rows of files cannot be learnt so: that is
     # refused.
     from submerge_files import model_file
@@ -144,7 +145,7 @@ def command(
     check_target(output)
     paths = [path_of(file) for file in files]
     options, when = in_states(reading_options(**reading), when)
-    _check_picture(plot, paths)
+    check_picture(plot, inputs=paths)
     with workers_at(dask, plot=plot, sort=options.sort, long=options.long) as workers:
         recordings, schema = open_like(paths, options, like, workers)
         faults = () if labels is None else labels_of(labels)
@@ -162,16 +163,6 @@ def command(
             recordings, settings, output, faults, plot, detect, not no_drill, workers
         )
         run(request, as_json=as_json)
-
-
-def _check_picture(plot: Path | None, inputs: list[Path]) -> None:
-    """Refuse a missing extra or an impossible path before the work."""
-    if plot is None:
-        return
-    from submerge_files.console.options import check_target
-    from submerge_files.detect import plot as _  # noqa: F401
-
-    check_target(plot, inputs=inputs)
 
 
 def _check_rank(rank: int | None, recordings: Recordings) -> None:

@@ -23,7 +23,6 @@ from submerge_proto.files.learnt import MARK
 
 
 def learnt_settings(path: Path) -> LearntSettings:
-    """Return what a file settles."""
     source = path.name.encode(errors="replace").decode()
     if _is_model(path):
         saved = model_file.read(path)

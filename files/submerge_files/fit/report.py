@@ -16,8 +16,7 @@ from submerge_files.console.units import in_words, moment, name_text, printable,
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
 
-MOST_SPANS = 6
-"""Spans that were left out, which the report lists."""
+MOST_SPANS = 6  # spans that were left out, which the report lists
 
 FEW_SPANS, MOST_TIMES = 3, 1000
 """Spans of rows that raised the limits, and how many times, at most, as the report says it."""
@@ -63,7 +62,6 @@ def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> 
 
 
 def as_text(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> list[tuple[str, str]]:
-    """Return the report as lines: names and values."""
     first, folds = fitted.first, fitted.folds
     files = counted(len(recordings.files), "file")
     lines = [("rows", f"{first.rows:,} in {files}{_span(fitted)}")]
@@ -190,7 +188,6 @@ def _limits(fitted: Fitted) -> list[tuple[str, str]]:
 
 
 def rate_of(limits: AlarmLimits, period_s: float) -> str:
-    """Return the rate of false alarms that limits keep."""
     if limits.promised:
         return "at most 1 false alarm per week"
     if not limits.known:

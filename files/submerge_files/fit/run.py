@@ -39,8 +39,7 @@ from submerge_files.workers import Workers
 
 WEEK = 604800.0
 
-MOST_MISSED = 6
-"""Faults that were missed, which the report lists."""
+MOST_MISSED = 6  # faults that were missed, which the report lists
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,6 @@ class Comparison:
 
     @property
     def missed(self) -> list[Label]:
-        """The faults that were not found."""
         return [label for label, delay in self.delays if delay is None]
 
     @property
@@ -89,7 +87,6 @@ class Comparison:
         }
 
     def as_text(self) -> list[tuple[str, str]]:
-        """Return it as lines: names and values."""
         found, missed = self.found, self.missed
         parts = [f"{len(found)} of {counted(len(self.delays), 'known fault')} found"]
         if found:
@@ -134,8 +131,6 @@ def _overlap(one: TimeSpan, other: TimeSpan) -> bool:
 
 @dataclass(frozen=True)
 class HistoryDetection:
-    """What detection on the same history found."""
-
     detected: Detected
     curves: Curves | None
     comparison: Comparison | None
@@ -173,14 +168,12 @@ def detect_history(
     return HistoryDetection(detected, curves, comparison, tuple(left_out))
 
 
-MOST_SPANS = 32
-"""Spans of rows that each fault is tried on: a report has to come soon."""
+MOST_SPANS = 32  # spans of rows that each fault is tried on: a report has to come soon
 
 MOST_CHANNELS = 128
 """Channels that are tried: the time grows with their square, and is some seconds here."""
 
-NAMED = 5
-"""Blind channels that the report names."""
+NAMED = 5  # blind channels that the report names
 
 
 @dataclass(frozen=True)
@@ -192,11 +185,9 @@ class FitDrill:
     why_not: str = ""
 
     def as_object(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
         return {"within": self.within, "why_not": self.why_not, "channels": self.channels}
 
     def as_text(self) -> list[tuple[str, str]]:
-        """Return it as lines: names and values."""
         if self.why_not:
             return [("drill", f"none: {self.why_not}")]
         sizes = {each["channel"]: _deviations(each) for each in self.channels}
@@ -266,8 +257,6 @@ def _range(sizes: list[float]) -> str:
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What to learn, and what to say of it."""
-
     recordings: Recordings
     settings: FitSettings
     output: Path

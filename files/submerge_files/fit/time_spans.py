@@ -18,14 +18,9 @@ FORMS = "2026-03-04 10:00 or 2026-03-04T10:00:00Z"
 
 HEADINGS = (("from", "to"), ("start", "end"), ("begin", "end"))
 
-MOST_LABELS = 10_000
-"""Labels that a file may have."""
-
-MOST_READ = 4_000_000
-"""Characters that are read of such a file."""
-
-MOST_TEXT = 200
-"""Characters of a label's text."""
+MOST_LABELS = 10_000  # labels that a file may have
+MOST_READ = 4_000_000  # characters that are read of such a file
+MOST_TEXT = 200  # characters of a label's text
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,6 @@ class AlarmSpan:
 
 
 def alarm_span(found: FoundAlarm, when: Callable[[RowPlace], Any]) -> AlarmSpan:
-    """Return an alarm that was found."""
     alarm = found.alarm
     return AlarmSpan(
         when(found.began),

@@ -45,8 +45,7 @@ from submerge_files.reader.time_order import iso
 
 MICRO = 1e6
 
-PLACE = "the frame"
-"""How errors name it."""
+PLACE = "the frame"  # how errors name it
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,6 @@ class FrameColumn:
 
 @dataclass(frozen=True)
 class Frame:
-    """A table whose columns have names."""
-
     rows: int
     names: tuple[str, ...]
     columns: tuple[FrameColumn, ...]
@@ -294,7 +291,6 @@ class FrameRows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The channels' names."""
         return tuple(channel.name for channel in self.channels)
 
     @property

@@ -35,22 +35,18 @@ from submerge_files.score.model import Normal, of_saved
 from submerge_files.score.output import alarm_column
 from submerge_files.workers import Workers
 
-AT_ONCE = 1024
-"""Rows that are scored together."""
+AT_ONCE = 1024  # rows that are scored together
 
 OVER = ("over", "over_spe", "over_t2")
 
 
 @dataclass(frozen=True, eq=False)
 class FrameJudge:
-    """Judges rows by one model."""
-
     saved: SavedModel
     learnt: Learnt
 
     @classmethod
     def of(cls, saved: SavedModel) -> FrameJudge:
-        """Return what judges by a model."""
         learnt, normal = learnt_of(saved), of_saved(saved)
         if normal.channels < normal.schema.width or not saved.schema.linear:
             raise UsageError(
@@ -61,17 +57,14 @@ class FrameJudge:
 
     @cached_property
     def normal(self) -> Normal:
-        """What scores rows."""
         return of_saved(self.saved)
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Their names, in the order of the model."""
         return self.saved.schema.names
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """Their columns, in the same order."""
         return tuple(map(heading_of, self.saved.schema.named))
 
     def frame(

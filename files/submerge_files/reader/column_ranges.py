@@ -10,20 +10,14 @@ import numpy.typing as npt
 from submerge import Array
 from submerge.judge.prepare import LARGEST_SCALED
 
-MARKS = 5
-"""Outermost values of a channel, on each side, that may be apart from the others."""
-
-FEWEST_IN_RANGE = 3
-"""Rows of such a value from which it marks something."""
-
-APART = 2.0
-"""How far it is then from all others, over the range of these."""
+MARKS = 5  # outermost values of a channel, on each side, that may be apart from the others
+FEWEST_IN_RANGE = 3  # rows of such a value from which it marks something
+APART = 2.0  # how far it is then from all others, over the range of these
 
 FEWEST_RISES, RISES_EACH = 50, 1000
 """Steps up that show a meter, and for each step down, as where it begins again."""
 
-FOLDED = 8
-"""Rows that are laid side by side to find ranges: NumPy reduces long rows sooner than many."""
+FOLDED = 8  # rows laid side by side to find ranges: NumPy reduces long rows sooner than many
 
 
 class _Edge:
@@ -37,7 +31,6 @@ class _Edge:
         self._outermost = np.fmin if sign > 0 else np.fmax
 
     def add(self, rows: Array) -> None:
-        """Take rows (n, channels) into account."""
         # Mostly no channel goes as far as it has gone before, and nothing is to be counted.
         for i in np.flatnonzero(self._edge_of(rows) <= self.values[-1]):
             column = self._sign * rows[:, i]

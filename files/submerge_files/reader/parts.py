@@ -18,8 +18,7 @@ from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.options import BY_FILE, ReadingOptions
 from submerge_files.workers import Task, Workers
 
-ONLY_MACHINE = "machine"
-"""The name of the machine if all files are of one."""
+ONLY_MACHINE = "machine"  # the name of the machine if all files are of one
 
 MOST_MACHINES = 10_000
 

@@ -31,7 +31,6 @@ class FoundFiles(NamedTuple):
 
 
 def files_of(paths: Sequence[Path]) -> FoundFiles:
-    """Return the files that paths mean."""
     if not paths:
         raise UsageError("expected at least one file to read, got none; name one")
     found: dict[str, Path] = {}

@@ -33,8 +33,7 @@ from submerge_files.reader.selection import (
 )
 from submerge_files.reader.time_form import either_order, is_time, shared_times
 
-MOST_CHANNELS = 10_000
-"""More names than this are no channels: the columns are the wrong way round."""
+MOST_CHANNELS = 10_000  # more names than this are no channels: the columns are the wrong way round
 
 
 def channels_in(readings: Sequence[FileReading], options: ReadingOptions) -> tuple[str, ...]:
@@ -117,8 +116,6 @@ def _keys(span: Span) -> Names:
 
 
 class ReadingPlan(NamedTuple):
-    """How files are read together."""
-
     names: tuple[str, ...]
     readings: tuple[FileReading, ...]
     notes: tuple[str, ...]

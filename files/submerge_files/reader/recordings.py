@@ -103,11 +103,9 @@ class Recordings:
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """All machines, in their order."""
         return tuple(dict.fromkeys(part.machine for part in self.parts))
 
     def say(self, note: str) -> None:
-        """Add a sentence to the notes."""
         self._notes = (*self._notes, note)
 
     def note_only(self, counted: Callable[[Array], Mask]) -> None:
@@ -116,7 +114,6 @@ class Recordings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The channels' names."""
         return tuple(channel.name for channel in self.channels)
 
     @property
@@ -209,8 +206,7 @@ def open_recordings(
     return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
 
 
-MOST_HELD = 1 << 22
-"""Numbers of rows that are held, so that a file is read once for many machines."""
+MOST_HELD = 1 << 22  # numbers of rows that are held, so that a file is read once for many machines
 
 
 class RowsByMachine:

@@ -20,8 +20,7 @@ from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, na
 from submerge_files.reader.options import ReadingOptions
 from submerge_files.reader.time_form import scale_of, values_of
 
-FEWEST = 20
-"""Values that show it."""
+FEWEST = 20  # values that show it
 
 INDEX = frozenset(
     ("id", "index", "idx", "row", "rownum", "row_id", "no", "nr", "#", "unnamed: 0", "level_0")
@@ -34,8 +33,7 @@ LABELS = re.compile(
 )
 """Words in the names of columns that say which rows are faults, in some languages."""
 
-MOST_LABELS = 10
-"""Different values of a column of labels: whole numbers."""
+MOST_LABELS = 10  # different values of a column of labels: whole numbers
 
 
 def counts(column: ColumnHead) -> bool:
@@ -107,12 +105,10 @@ def _are_times(column: ColumnHead) -> bool:
     return rises and scale_of(values) is not None and float(values[0]) >= 1e9
 
 
-MOST_WORDS = 3
-"""Different words in a column's first rows that may stand for gaps."""
+MOST_WORDS = 3  # different words in a column's first rows that may stand for gaps
 
 RANGE = ".."
-SHOWN = 5
-"""Names that one message lists."""
+SHOWN = 5  # names that one message lists
 
 
 class OneColumn(UsageError):
@@ -192,7 +188,6 @@ def _bare(heading: str) -> str:
 
 
 def some(names: Collection[str]) -> str:
-    """Return the first of some names."""
     listed = [f'"{name}"' if "," in name else name for name in names]
     more = len(listed) - SHOWN
     return ", ".join(listed[:SHOWN]) + (f" and {more} more" if more > 0 else "")

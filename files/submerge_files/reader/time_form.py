@@ -220,13 +220,11 @@ UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 COMPACT_DIGITS = (14, 12, 10, 8)
 """Digits of dates without separators: to the second, minute, hour or day."""
 
-YEARS = (1970, 2100)
-"""From, to: years that dates without separators are read as."""
+YEARS = (1970, 2100)  # from, to: years that dates without separators are read as
 
 _UTC = re.compile(r"\b(UTC|GMT)\b")
 
-EXCEL_1970, DAY_S = 25569, 86400
-"""The serial date of 1 January 1970."""
+EXCEL_1970, DAY_S = 25569, 86400  # the serial date of 1 January 1970
 
 
 class TimeForm(NamedTuple):

@@ -24,12 +24,10 @@ from submerge_files.reader.formats.tables import BLOCK_ROWS, TableFile
 from submerge_files.reader.parts import ONLY_MACHINE
 from submerge_files.reader.time_form import MACHINES
 
-SORT_BYTES = 512 << 20
-"""Most bytes of one machine's rows and times that are sorted."""
+SORT_BYTES = 512 << 20  # most bytes of one machine's rows and times that are sorted
 
 
-HOUR_S = 3600.0
-"""How far clocks are set back in autumn."""
+HOUR_S = 3600.0  # how far clocks are set back in autumn
 
 
 def row_of(number: int) -> str:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submerge.errors import UsageError
-from submerge_files.cluster import DASK, workers_at
 from submerge_files.console import options
 from submerge_files.console.admin_client import AdminCommand
-from submerge_files.console.reading_options import COLUMNS, TIMES
+from submerge_files.console.reading_options import COLUMNS, DASK, TIMES, workers_at
 from submerge_files.console.units import printable
 
 if TYPE_CHECKING:
@@ -133,18 +132,16 @@ def _here(
     wanted: Callable[[], ScoreRequest], inputs: list[Path], target: Path | None, plot: Path | None
 ) -> None:
     """Score files in this process, into one file or standard output."""
-    from submerge_files.console.options import check_target as check_picture
     from submerge_files.console.progress import counting
     from submerge_files.score.output import check_target
     from submerge_files.score.run import written_scores
 
     check_target(target, inputs=inputs)
+    options.check_picture(plot, inputs=inputs)
     curves = None
     if plot is not None:
-        # Refuse a missing extra or an impossible path before the work.
         from submerge_files.score.plot import ScoreCurves
 
-        check_picture(plot, inputs=inputs)
         curves = ScoreCurves()
     request = wanted()
     # No progress bar between scores on one terminal.

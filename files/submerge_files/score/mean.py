@@ -39,8 +39,7 @@ class FirstRows:
     n: int
 
 
-Mean = str | Path | FirstRows
-"""`MODEL`, `OWN`, the first rows, or the checkpoint of a client."""
+Mean = str | Path | FirstRows  # `MODEL`, `OWN`, the first rows, or the checkpoint of a client
 
 
 def parsed(text: str) -> Mean:

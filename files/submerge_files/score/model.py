@@ -28,14 +28,11 @@ from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.units import printable
 from submerge_files.model_file import SavedModel, bytes_of, decoded
 
-ZIP = b"PK\x03\x04"
-"""How an engine's file begins: `submerge.dumps` writes `.npz`."""
+ZIP = b"PK\x03\x04"  # how an engine's file begins: `submerge.dumps` writes `.npz`
 
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """A model with what scoring needs."""
-
     about: str
     schema: Schema
     summary: Summary

@@ -38,8 +38,7 @@ from submerge_files.reader.selection import check_numbers, matching, place_of, s
 from submerge_files.reader.time_form import either_order, no_time
 from submerge_files.reader.time_order import iso
 
-BLOCK = 64
-"""Rows whose features are in memory at once, as on a device."""
+BLOCK = 64  # rows whose features are in memory at once, as on a device
 
 
 class NodeRows(NamedTuple):

@@ -32,8 +32,7 @@ from submerge_files.score.node_file import NodeFile
 CSV_HEAD, JSON_HEAD = "file,row,", '{"file": '
 """How files of scores begin: no other file is overwritten."""
 
-TIME = "time"
-"""What the column of times is called in the output, whatever it is called in the file."""
+TIME = "time"  # what the column of times is called in the output, whatever it is called in the file
 
 Column = npt.NDArray[Any]
 
@@ -130,8 +129,6 @@ def alarm_column(kind: By) -> str:
 
 
 class CsvScoreLines:
-    """CSV, with a heading."""
-
     def __init__(self, headings: ScoreHeadings) -> None:
         self._headings = headings
 
@@ -143,7 +140,6 @@ class CsvScoreLines:
         )
 
     def lines(self, part: FileRows) -> str:
-        """Return a line for each row."""
         columns = [_texts(*each) for each in self._headings.columns(part).items()]
         scored = zip(*columns, strict=True)
         file, empty = printable(str(part.path)), [""] * len(columns)
@@ -164,7 +160,6 @@ class JsonScoreLines:
         self._schema, self._headings = schema, headings
 
     def lines(self, part: FileRows) -> str:
-        """Return a line for each row."""
         schema, names = self._schema, self._headings.carried
         judged, file = part.judged, printable(str(part.path))
         scored = scored_fields(judged.block, judged.scores, schema, schema.names, top=TOP)
@@ -204,8 +199,7 @@ def _texts(name: str, values: Column) -> list[str]:
 
 SUFFIX = ".parquet"
 
-GROUP_ROWS = 1 << 16
-"""Rows that are written together."""
+GROUP_ROWS = 1 << 16  # rows that are written together
 
 
 def begins_as_scores(path: Path) -> bool:
@@ -300,8 +294,7 @@ OTHERS = frozenset((".xlsx", ".xls", ".ods", ".feather", ".arrow", ".npy", ".pkl
 """Endings of formats that scores are not written in."""
 
 GZIP = ".gz"
-LEVEL = 6
-"""The gzip command's default."""
+LEVEL = 6  # the gzip command's default
 
 
 def check_target(path: Path | None, *, inputs: Iterable[Path]) -> None:

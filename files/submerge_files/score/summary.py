@@ -18,11 +18,8 @@ from submerge_files.console.units import printable
 from submerge_files.score.model import Normal
 from submerge_files.score.output import FileRows
 
-MOST_ANOMALOUS = 5
-"""Rows that the summary lists."""
-
-HIGH = 0.99
-"""The limit above which rows count for the list of first channels."""
+MOST_ANOMALOUS = 5  # rows that the summary lists
+HIGH = 0.99  # the limit above which rows count for the list of first channels
 
 MOST_CHANNELS = 8
 
@@ -39,8 +36,6 @@ class AnomalousRow:
 
 
 class ScoreSummary:
-    """Counts rows as they are scored."""
-
     def __init__(self, normal: Normal) -> None:
         self._normal, self._names = normal, normal.schema.names
         self.rows = self.scored = 0

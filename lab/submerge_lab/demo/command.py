@@ -26,7 +26,7 @@ from submerge_files.console.options import (
     FILE,
     FOLDER,
     QUIET,
-    check_target,
+    check_picture,
     default_option,
     flag_option,
     json_option,
@@ -130,7 +130,7 @@ def command(
         # Refuse a missing extra or an impossible path before the work.
         from submerge_lab.demo.plot import draw
 
-        check_target(plot)
+        check_picture(plot)
     from submerge_lab.demo.fleet import FleetFailed
     from submerge_lab.demo.run import Demo, DemoSettings
     from submerge_lab.demo.site import open_wire

@@ -16,7 +16,7 @@ from submerge_files.console.options import (
     FILES,
     QUANTITY,
     ZERO_IS_MISSING,
-    check_target,
+    check_picture,
     flag_option,
     json_option,
     skip_option,
@@ -189,7 +189,7 @@ def command(
         # Refuse a missing extra or an impossible path before the work.
         from submerge_lab.replay.plot import draw
 
-        check_target(plot, inputs=files)
+        check_picture(plot, inputs=files)
     table = stacked(files, quantity=quantity, skip=skip)
     map_ = feature_map(kernel, width=table.rows.shape[1], features=FEATURES)
     with warnings.catch_warnings(record=True) as caught:

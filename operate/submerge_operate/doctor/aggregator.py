@@ -250,8 +250,7 @@ def _opened(store: Path) -> closing[sqlite3.Connection]:
     return closing(sqlite3.connect(f"file:{store.absolute()}?mode=ro", uri=True, timeout=0))
 
 
-SOON_S = 14 * DAY_S
-"""Time before the end of a token from which to warn; at most a quarter of its life."""
+SOON_S = 14 * DAY_S  # time before a token's end from which to warn; at most a quarter of its life
 
 MAKE = "submerge aggregator token new NAME --scope read --config FILE"
 

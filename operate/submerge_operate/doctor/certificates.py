@@ -14,16 +14,11 @@ from submerge_client.uplink.tls import NodeIdentity, Tls, identity
 from submerge_files.console.units import in_words, moment
 from submerge_operate.doctor.findings import DAY_S, Finding, fails, ok, warning
 
-SOON_S = 30 * DAY_S
-"""Time before a certificate's end from which to warn; at most a quarter of its life."""
-
-CREDENTIALS = Path("/run/credentials")
-"""Where systemd puts a unit's credentials by default."""
+SOON_S = 30 * DAY_S  # time before a certificate's end to warn from; at most a quarter of its life
+CREDENTIALS = Path("/run/credentials")  # where systemd puts a unit's credentials by default
 
 
 class ShownCertificate(NamedTuple):
-    """The certificate that a link shows."""
-
     setting: str
     host: str
     tls: Tls | None  # None: no TLS

@@ -21,13 +21,11 @@ from submerge_operate.doctor.findings import Finding, fails, ok, warning
 OVER_MQTT, OVER_GRPC = 48 << 20, 64 << 20
 """Bytes of memory of a client with 54 channels (benchmarks/footprint.md)."""
 
-ROOM_ROWS = 100
-"""Rows in memory while learning, in addition to the directions."""
+ROOM_ROWS = 100  # rows in memory while learning, in addition to the directions
 
 PIPE = "your-program | submerge doctor --config FILE"
 
-LONGEST_WAIT_S = 60.0
-"""A slower sensor is not tried."""
+LONGEST_WAIT_S = 60.0  # a slower sensor is not tried
 
 
 def run_checks(config: ClientConfig) -> Iterator[Finding]:

@@ -19,8 +19,6 @@ DAY_S = 86400.0
 
 
 class Finding(NamedTuple):
-    """The result of a check."""
-
     check: str
     state: State  # with "fails" the program cannot work; with "warning" it can, for now
     # what was found, in a line; what to do, empty if all is well
@@ -52,7 +50,6 @@ def text_of(finding: Finding) -> str:
 
 
 def summary_of(findings: Sequence[Finding]) -> str:
-    """Return the number of checks, failures and warnings."""
     failed, warned = (
         sum(each.state == state for each in findings) for state in ("fails", "warning")
     )
@@ -68,8 +65,6 @@ def _wrapped(text: str) -> list[str]:
 
 
 class Need(NamedTuple):
-    """A module, its distribution, and the extra that installs it."""
-
     module: str
     distribution: str
     extra: str

@@ -23,14 +23,12 @@ from submerge_files.console.units import in_words, moment
 from submerge_operate.doctor.findings import Finding, fails, ok, warning
 from submerge_proto.wire import codec, topics
 
-BEHIND_S = 60.0
-"""Seconds by which a clock may be behind that of the model's maker."""
+BEHIND_S = 60.0  # seconds by which a clock may be behind that of the model's maker
 
 UNCHECKED = "not checked: whether it accepts this group and schema"
 """Only a join shows that, and doctor sends nothing."""
 
-BROKER = "BROKER"
-"""In hints, for the name of a broker's kit, which this node does not know."""
+BROKER = "BROKER"  # in hints, for the name of a broker's kit, which this node does not know
 
 RUNNING = "is the parent running under that name? run submerge doctor there"
 
@@ -137,7 +135,6 @@ def _from_broker(
         # Not the program's client id: a broker would disconnect the program.
         name=f"submerge:{fleet}:doctor:{node}",
         topics=wanted,
-        will=None,
         opened=lambda: heard.put(Opened()),
         parted=lambda why: heard.put(Parted(why)),
         came=lambda _, data: heard.put(Came("watch", data)),
@@ -194,8 +191,7 @@ def _hello(greetings: list[Hello | Model]) -> Hello:
     raise Unreached("it has a model, but sends no hello", RUNNING)
 
 
-PATIENCE_S = 5.0
-"""Seconds for each step."""
+PATIENCE_S = 5.0  # seconds for each step
 
 
 class Unreached(Exception):
@@ -211,8 +207,6 @@ class TurnedAway(Unreached):
 
 
 class Connected(NamedTuple):
-    """Time to connect, and the other end's certificate."""
-
     took_s: float
     peer: dict[str, Any]
 
@@ -261,7 +255,7 @@ def connect(link: Link, tls: Tls | None, end: str) -> Connected:
 
 
 def _name_of(link: Link, tls: Tls, parent: str) -> str:
-    """Return the name that a parent proves: its own, or its host's (`uplink/parent_name.py`)."""
+    """Return the name that a parent proves: its own, or its host's (`ParentName`)."""
     expected = ParentName(parent, link.host, link.port, tls).expected
     shown = shown_by(link.host, link.port, tls) if expected else {}
     return expected if Permission.of(alternatives(shown, "URI")) else link.host

@@ -17,8 +17,7 @@ from submerge_operate.doctor.findings import Finding, fails, ok, warning
 LITTLE, NOTHING = 64 << 20, 1 << 20
 """Bytes of free disk below which to warn; below which a checkpoint may not fit."""
 
-SLOW_S = 1.0
-"""A slower write to disk means a failing or an overloaded card."""
+SLOW_S = 1.0  # a slower write to disk means a failing or an overloaded card
 
 PROBE_BYTES = 4096
 

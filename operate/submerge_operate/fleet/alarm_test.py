@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from submerge_client.config.alarms import Destinations
     from submerge_client.config.links import UplinkConfig
 
-PATIENCE_S = 20.0
-"""For all destinations together: one that hangs has its own, which is shorter."""
+PATIENCE_S = 20.0  # for all destinations together: one that hangs has its own, which is shorter
 
 
 @click.command(epilog="Example: submerge alarms test --config client.toml")
@@ -57,8 +56,6 @@ def command(config: Path, as_json: bool) -> None:
 
 
 class _Trial(NamedTuple):
-    """Who sends a test, and where."""
-
     node: str
     group: str
     alarms: Destinations
@@ -186,11 +183,8 @@ def _to_broker(trial: _Trial, link: UplinkConfig, alarm: Alarm) -> Finding:
     line = BrokerConnection(
         broker_of(link, trial.kit),
         name=f"submerge:{link.fleet}:test:{trial.node}",
-        topics=(),
-        will=None,
         opened=lambda: heard.put(""),
         parted=heard.put,
-        came=lambda *_: None,
     )
     line.open()
     try:

@@ -13,8 +13,8 @@ import click
 
 from submerge.errors import UsageError
 from submerge.protocol.alarm_changes import diff
-from submerge.protocol.alarm_status import Alarm
-from submerge_client.alarms.event import alarm_of
+from submerge.protocol.alarm_status import Alarm, parse_alarm_name
+from submerge_client.alarms.event import alarm_of, stamp
 from submerge_files.console.admin_client import AdminClient, ListedFirst, console_of, say_back
 from submerge_files.console.options import (
     AggregatorOptions,
@@ -90,16 +90,13 @@ def _time_of(alarm: dict[str, Any]) -> float:
 
 EVERY_S = 1.5
 
-MOST = 10_000
-"""Alarms that are remembered, so that none is shown twice."""
+MOST = 10_000  # alarms that are remembered, so that none is shown twice
 
 Event = Literal["start", "end", "gone"]
 """It began; it is over; no node reports it any more while it was open: its node was forgotten."""
 
 
 class Followed:
-    """The alarms that were shown already."""
-
     def __init__(self) -> None:
         self._known: dict[str, tuple[Alarm, AlarmView]] | None = None
         self._gone: frozenset[str] = frozenset()
@@ -156,8 +153,7 @@ def _alarm(view: AlarmView) -> Alarm:
     return alarm_of(facts | {"node": f"{view.group}/{view.node}"})
 
 
-NARROW = 120
-"""On fewer columns an alarm may take several lines."""
+NARROW = 120  # on fewer columns an alarm may take several lines
 
 
 @click.group(cls=ListedFirst, epilog="Example: submerge alarms --follow --config root.toml")
@@ -326,8 +322,6 @@ def _follow(admin: AdminClient, query: dict[str, str], *, as_json: bool) -> None
         if as_json:
             import msgspec
 
-            from submerge_client.alarms.event import stamp
-
             at = stamp(_when(event, view))
             whole: dict[str, Any] = {"event": event, "at": at} | msgspec.to_builtins(view)
             click.echo(json.dumps(whole))
@@ -372,8 +366,6 @@ def _set_verdicts(
 
 def _check_id(name: str, views: list[AlarmView]) -> None:
     """Refuse what is no alarm's id; for a node's name say which alarm it has."""
-    from submerge.protocol.alarm_status import parse_alarm_name
-
     of_node = [view for view in views if view.node == name]
     if of_node:
         which = "open" if of_node[0].open else "last"

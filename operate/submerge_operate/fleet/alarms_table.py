@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from submerge.protocol.alarm_status import CAUSES, MARKS, excess
+from submerge.protocol.alarm_status import CAUSES, MARKS, State, excess
 from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from submerge.protocol.alarm_status import State
     from submerge_aggregator.questions.views import AlarmView, GroupWatch, NodeView, WatchView
 
 CAUSE_LINES = "\n".join(
     ["\b", "In the column cause:", *(f"  {cause:<9} {words}" for cause, words in CAUSES.items())]
 )
 
-NEWS = 2.0
-"""Least evidence that is shown: less is no evidence of anything."""
+NEWS = 2.0  # least evidence that is shown: less is no evidence of anything
 
 ORDINARY = 26
 """Most characters of an alarm's id that stay on one line. An id is there to copy: never cut."""

@@ -20,8 +20,7 @@ from submerge_files.console.options import (
 )
 from submerge_files.console.units import duration, printable
 
-AGAIN_S = 0.5
-"""Between two looks at a file that is followed."""
+AGAIN_S = 0.5  # between two looks at a file that is followed
 
 
 @click.command(

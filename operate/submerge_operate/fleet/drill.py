@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from submerge.drill.drill import FOUND
 from submerge.errors import UsageError
 from submerge_files.console.admin_client import AdminCommand, value_in
 from submerge_files.console.options import (
@@ -18,17 +19,17 @@ from submerge_files.console.options import (
     ZERO_IS_MISSING,
     AggregatorOptions,
     aggregator_options,
+    check_picture,
     default_option,
     flag_option,
     json_option,
     skip_option,
 )
 from submerge_files.console.units import duration, moment, printable
-from submerge_files.drill.table import print_table
+from submerge_files.drill.table import draw, print_table
 from submerge_operate.fleet.node_places import when_applied
 
 if TYPE_CHECKING:
-    from submerge.history.knowledge import Learnt
     from submerge_aggregator.questions.survey import DrillView
     from submerge_files.drill.files import FileAnswer
     from submerge_files.score.model import Normal
@@ -64,8 +65,6 @@ def show_answers(at: AggregatorOptions, plot: Path | None, *, as_json: bool) -> 
 
 def _draw(plot: Path | None, channels: list[dict[str, Any]]) -> None:
     if plot is not None:
-        from submerge_files.drill.plot import draw
-
         draw(plot, channels)
         click.echo(f"picture {plot}", err=True)
 
@@ -140,12 +139,7 @@ def command(
     reads them: each is a node. With --config or --store of a running aggregator, nodes try their
     own newest rows: --ask NODE asks one, and without --ask the answers are shown.
     """
-    if plot is not None:
-        # Refuse a missing extra or an impossible path before the work.
-        from submerge_files.console.options import check_target as check_picture
-        from submerge_files.drill import plot as _  # noqa: F401
-
-        check_picture(plot, inputs=files if model is None else (*files, model))
+    check_picture(plot, inputs=files if model is None else (*files, model))
     if files:
         at.refuse("FILEs")
         if model is None:
@@ -175,6 +169,7 @@ def _on_files(
     quantity: str,
     **reading: Any,
 ) -> None:
+    from submerge.history.knowledge import Learnt
     from submerge_files import model_file
     from submerge_files.console.progress import advancing
     from submerge_files.drill.files import DrillRequest, drill_files
@@ -206,7 +201,6 @@ def _on_files(
 def _show(
     answers: list[FileAnswer], normal: Normal, at_most: str, plot: Path | None, *, as_json: bool
 ) -> None:
-    from submerge.drill.drill import FOUND
     from submerge.drill.merged import in_units, merged
 
     together = merged([each.channels for each in answers])

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from submerge_aggregator.questions.histories import HistoryView, PushedView
     from submerge_files.model_file import SavedModel
 
-LITTLE = 0.1
-"""Share of a weight: of less, a push warns."""
+LITTLE = 0.1  # share of a weight: of less, a push warns
 
 
 def pushed_text(file: str, done: PushedView) -> str:
@@ -322,7 +321,6 @@ def _watch(at: AggregatorOptions, *, as_json: bool) -> None:
     """Show the newest model until Ctrl-C; where there is no terminal, a line for each."""
     from rich.text import Text
 
-    from submerge_files.console.units import moment
     from submerge_operate.fleet.model_figures import Figures, figures, figures_text
 
     def look() -> Figures:

@@ -71,11 +71,8 @@ def _of(n: int, what: str) -> str:
     return f"one {what}" if n == 1 else f"{n:,} {what}s"
 
 
-NAMED = 3
-"""Channels that are named with a direction."""
-
-SHOWN = 8
-"""Channels that are listed for a person."""
+NAMED = 3  # channels that are named with a direction
+SHOWN = 8  # channels that are listed for a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +97,6 @@ class KernelText:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A model in figures."""
-
     whence: str
     group: str
     version: int
@@ -265,14 +260,11 @@ def _aligned(lines: list[tuple[str, str]]) -> str:
 SEPARATED = 2.0
 """A direction is separated from those behind it if its eigenvalue is this multiple of the next."""
 
-MOST_SHIFTED = 5
-"""Channels that are named for a person."""
+MOST_SHIFTED = 5  # channels that are named for a person
 
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """One model against another."""
-
     rank: int  # leading directions that are compared
     separated: int  # how many of them are separated from those behind, in both
     angles_deg: tuple[float, ...]  # principal, the largest first

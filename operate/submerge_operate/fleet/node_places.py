@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 class PlacedNode(NamedTuple):
-    """A node, and the aggregators above it."""
-
     under: str  # their names, from the one below the aggregator that is asked, with slashes between
     view: NodeView
 
@@ -40,7 +38,6 @@ class NodesBelow(NamedTuple):
 
 
 def nodes_below(admin: AdminClient, groups: Sequence[str]) -> NodesBelow:
-    """Ask for the nodes of an aggregator, and of all below it."""
     tree = NodesBelow([], [])
     for group in groups:
         _ask(admin, group, (), tree)
@@ -92,13 +89,10 @@ def page_of(
     return admin.read(NodesPage, "tree", group, **query)
 
 
-WITHIN_S, AGAIN_S = 5.0, 0.25
-"""How long an order that goes down is looked after, and how often."""
+WITHIN_S, AGAIN_S = 5.0, 0.25  # how long an order that goes down is looked after, and how often
 
 
 class FoundNode(NamedTuple):
-    """A node."""
-
     node: str
     group: str
     under: str  # the aggregators above it, as in `PlacedNode`; empty: it reports here

@@ -71,15 +71,12 @@ def _lines(value: Any, name: str) -> Iterator[str]:
 
 
 class ScoredRow(NamedTuple):
-    """A row."""
-
     at: float  # Unix seconds
     scores: dict[str, tuple[float, float | None]]  # of each kind: its value, and its limit or None
     blame: dict[str, float]  # channels and their shares
 
 
 def rows_of(reply: RecentReply) -> Iterator[ScoredRow]:
-    """Yield the rows of a reply, oldest first."""
     for i, at in enumerate(reply.at):
         yield ScoredRow(
             at,
@@ -131,8 +128,6 @@ def _blame(row: ScoredRow) -> str:
 
 
 class AskedNode:
-    """A node that is asked, again and again if need be."""
-
     def __init__(self, admin: AdminClient, node: str, group: str | None) -> None:
         self._admin, self._query = admin, dict[str, str]()
         if node == json.loads(admin.get())["node"]:

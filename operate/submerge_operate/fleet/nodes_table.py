@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from submerge_aggregator.questions.views import NodeView, RowView, SealedView
 
-ORDINARY = 20
-"""Most characters of a name that stays on one line."""
+ORDINARY = 20  # most characters of a name that stays on one line
 
 STATES = """\b
 In the column state:

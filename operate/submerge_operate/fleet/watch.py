@@ -18,8 +18,7 @@ from submerge_files.console.ways import NoAnswer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-WATCH_S = 3.0
-"""Between two looks."""
+WATCH_S = 3.0  # between two looks
 
 WATCH = flag_option(
     "--watch",
@@ -34,8 +33,6 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class LiveView(Generic[Content]):
-    """What is watched."""
-
     look: Callable[[], Content]
     draw: Callable[[Content], RenderableType]
     # returns the lines of what has changed since the content before; None at first

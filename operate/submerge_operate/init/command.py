@@ -64,13 +64,11 @@ def _check(text: str) -> None:
             raise UsageError(f"this cannot be configured: {why}") from error
 
 
-FOLDER = "kept"
-"""Where a machine keeps what it knows, beside its configuration."""
+FOLDER = "kept"  # where a machine keeps what it knows, beside its configuration
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
-LONGEST_NODE = 59
-"""Characters: its root's name is longer."""
+LONGEST_NODE = 59  # characters: its root's name is longer
 
 QUESTION = """\
 Where do readings come from? host: this machine's own figures; mqtt://broker; recorded readings;
@@ -125,13 +123,7 @@ Example: submerge init --from host --yes
 @click.option("--yes", is_flag=True, help="Take what it proposes, and ask nothing.")
 @click.option("--replace", is_flag=True, help="Replace a file that is there.")
 def command(
-    source: str | None,
-    path: Path,
-    node: str | None,
-    *,
-    yes: bool,
-    replace: bool,
-    **settings: Any,
+    source: str | None, path: Path, node: str | None, *, yes: bool, replace: bool, **settings: Any
 ) -> None:
     """Write the configuration of a machine that watches its own sensors, for `submerge up`.
 

@@ -46,8 +46,7 @@ from submerge_client.sensors.tally import ProblemTally, no_log
 
 ALL = "#"
 
-MOST_NAMED = 16
-"""Patterns that descriptions name: any device of the network can publish one."""
+MOST_NAMED = 16  # patterns that descriptions name: any device of the network can publish one
 
 FORMS = (
     "tele/{device}/SENSOR",  # Tasmota
@@ -137,8 +136,7 @@ def presence_pattern(
 
 
 MOST_PATTERNS, MOST_SHORT = 32, 4 * MOST_NAMES
-MOST_WORDS = 16
-"""Different words of one field that are remembered."""
+MOST_WORDS = 16  # different words of one field that are remembered
 
 BRIDGE = "/bridge/devices"
 
@@ -155,8 +153,6 @@ class _Ear(NamedTuple):
 
 
 class Hearing:
-    """Takes messages of devices."""
-
     def __init__(self, asked: Sequence[str], *, rebirth: bool = False) -> None:
         self._asked, self._rebirth = tuple(asked), rebirth
         self._descriptions, self._described = Descriptions(), list[DescribedField]()

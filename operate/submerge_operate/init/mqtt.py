@@ -34,13 +34,11 @@ DESCRIBED_S, SILENT_S = 5.0, 0.5
 QUIET_S, LONGEST_S = 20.0, 300.0
 """It stops listening when nothing new came for so long, and at the latest."""
 
-TRY_S = 15.0
-"""How long a connection may take."""
+TRY_S = 15.0  # how long a connection may take
 
 LOOK_S = 0.05
 
-ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
-"""What says nothing to a person."""
+ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # what says nothing to a person
 
 CURES = (
     ("Connection refused", "nothing listens there: is the broker running, and the port right?"),
@@ -172,8 +170,7 @@ def _unreachable(link: Link, why: str) -> UsageError:
 GIVEN = ("username", "password_file", "ca", "cert", "key")
 """Settings of a link that are options, too."""
 
-PERIODS_S = (10.0, 5.0, 2.0, 1.0)
-"""Seconds between rows: 10, and less where channels speak more often."""
+PERIODS_S = (10.0, 5.0, 2.0, 1.0)  # seconds between rows: 10, less where channels speak more often
 
 SENSOR = """\
 # Where readings come from: messages of devices. A channel is called "device/field".
@@ -197,8 +194,6 @@ SCALES = """\
 
 @dataclass(frozen=True)
 class BrokerOptions:
-    """How to listen to a broker."""
-
     url: str
     topics: tuple[str, ...] = ()  # patterns; empty for all
     username: str | None = None

@@ -17,8 +17,6 @@ from submerge_files.console.units import in_words, name_text, names_text
 
 @dataclass(frozen=True)
 class FoundChannel:
-    """A channel that is proposed."""
-
     name: str
     unit: str = ""
     every_s: float | None = None  # between its readings
@@ -29,16 +27,12 @@ class FoundChannel:
 
 @dataclass(frozen=True)
 class OmittedField:
-    """A field that is not proposed, and why."""
-
     name: str
     why: str
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a configuration would have."""
-
     source: str
     sensor: str
     schema: SchemaConfig
@@ -112,11 +106,8 @@ def _schema(schema: SchemaConfig) -> str:
     return "\n".join([*lines, "]\n"])
 
 
-MOST_SHOWN = 60
-"""Channels in a list; the file has all."""
-
-MOST_LEFT_OUT = 12
-"""Fields that are named for one reason."""
+MOST_SHOWN = 60  # channels in a list; the file has all
+MOST_LEFT_OUT = 12  # fields that are named for one reason
 
 
 def lines_of(proposal: Proposal) -> Iterator[str]:
@@ -162,8 +153,7 @@ def _reasons(left_out: Iterable[OmittedField]) -> Iterator[str]:
 
 MOST_CHANNELS = 512
 
-ENOUGH = 5
-"""Readings after which one that has not changed is a constant, whatever it is called."""
+ENOUGH = 5  # readings after which one that has not changed is a constant, whatever it is called
 
 TOTALS = ("kWh", "Wh", "MWh", "kvarh", "m³", "m3", "L", "l", "GB", "MB")
 
@@ -190,8 +180,7 @@ temperature humidity pressure power voltage current illuminance illuminance_lux 
 pm10 voc tvoc moisture soil_moisture frequency flow level distance speed brightness dewpoint
 apparentpower reactivepower factor apower tc rh noise weight
 """
-QUANTITIES = frozenset(MEASURED.split())
-"""Last parts of names that say that it is a measurement."""
+QUANTITIES = frozenset(MEASURED.split())  # last parts of names that say that it is a measurement
 
 MINOR, CONSTANT = "about the device, not what it measures", "constant while listening"
 STATE = "states and words: --states takes those that have numbers"
@@ -213,8 +202,6 @@ STATES = {word: number for pair in PAIRS for word, number in zip(pair, (1.0, 0.0
 
 @dataclass(frozen=True)
 class Choice:
-    """What is proposed of a broker's fields."""
-
     found: tuple[FoundChannel, ...]
     left_out: tuple[OmittedField, ...]
     states: dict[str, float]
@@ -298,9 +285,7 @@ def why_not(name: str, field: HeardField | None, description: DescribedField | N
 
 
 def _channel(
-    name: str,
-    field: HeardField | None,
-    description: DescribedField | None,
+    name: str, field: HeardField | None, description: DescribedField | None
 ) -> FoundChannel:
     unit = description.unit if description else ""
     if field is None:

@@ -124,8 +124,7 @@ def _is_recorded(source: str) -> bool:
 
 HOST_PERIOD_S = 1.0
 
-HOST_RANK = 2
-"""Directions of the first model: it is made after ten rows for each."""
+HOST_RANK = 2  # directions of the first model: it is made after ten rows for each
 
 HOST_SENSOR = """\
 # This machine's own figures, every `period_s` seconds.

@@ -35,8 +35,7 @@ LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 HOST = re.compile(rf"({LABEL}\.)*(?!\d+$){LABEL}")
 """A name in the DNS or of a container. Its last part is not a number, unlike an address's."""
 
-LONGEST = 253
-"""Characters of a DNS name."""
+LONGEST = 253  # characters of a DNS name
 
 
 def host_of(text: str) -> str:
@@ -297,8 +296,7 @@ def _key_pem(key: ec.EllipticCurvePrivateKey, passphrase: bytes | None) -> bytes
     )
 
 
-AFTER = timedelta(days=1)
-"""How long it outlives its authority."""
+AFTER = timedelta(days=1)  # how long it outlives its authority
 
 
 def crl_of(authority: Authority, serials: Iterable[int], *, now: datetime, number: int) -> bytes:

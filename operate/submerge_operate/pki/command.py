@@ -122,8 +122,7 @@ def _as_child(entry: Entry) -> Iterator[str]:
     yield f"write homeassistant/sensor/{node}/+/config"
 
 
-FOR_BROKER = 0o640
-"""Mosquitto warns of a file that everybody can read; its group is Mosquitto's."""
+FOR_BROKER = 0o640  # Mosquitto warns of a file that everybody can read; its group is Mosquitto's
 
 
 @click.command(epilog="Example: submerge pki acl --out /etc/mosquitto/acl --roster roster.csv")
@@ -153,8 +152,7 @@ def acl(pki: PkiDirectory, out: Path | None, roster: Path | None) -> None:
         replace_file(roster, roster_text(entries, revoked).encode(), PUBLIC)
 
 
-LONGEST_WHY = 200
-"""Characters of a reason."""
+LONGEST_WHY = 200  # characters of a reason
 
 
 @click.command(epilog="Example: submerge pki revoke pump-3 --why 'stolen from the north gate'")

@@ -258,8 +258,7 @@ REVOKED_HEAD = (
     "# Revoked certificates (serial HEX) and nodes (node NAME); submerge pki revoke adds lines."
 )
 
-SERIAL = re.compile(r"[0-9A-Fa-f]{1,40}")
-"""Hexadecimal digits; RFC 5280 allows 20 bytes."""
+SERIAL = re.compile(r"[0-9A-Fa-f]{1,40}")  # Hexadecimal digits; RFC 5280 allows 20 bytes.
 
 
 class RevocationList(NamedTuple):

@@ -50,8 +50,7 @@ AS_JSON = options.json_option()
 
 PKI = Path("pki")
 
-LONGEST_PASSPHRASE = 1000
-"""Bytes; OpenSSL accepts little more."""
+LONGEST_PASSPHRASE = 1000  # Bytes; OpenSSL accepts little more.
 
 
 def pki_options(*, signs: bool = True) -> options.Decorator:

@@ -15,8 +15,7 @@ from submerge.protocol.permission import GROUP_URI, ROLE_URI, Permission
 from submerge.protocol.settings import check_names
 from submerge_files.console.units import duration, span_text
 
-SOON = timedelta(days=30)
-"""Time before its end from which a certificate is shown as `soon`, and renewed."""
+SOON = timedelta(days=30)  # time before its end from which a certificate is `soon`, and renewed
 
 VERSION = 2
 

@@ -28,14 +28,12 @@ from submerge_client.config.sensors import AnySensor
 from submerge_client.config.summary import LearntSummary
 from submerge_client.config.tomlfile import read
 
-ROOT = "root"
-"""What follows a machine's name in that of its root."""
+ROOT = "root"  # what follows a machine's name in that of its root
 
 OFTEN_S = 30.0
 """Seconds between reports, and between models: inside one process they cost a write to disk."""
 
-SCALED_FROM = 200
-"""Rows of which the scale of each channel is measured: a score comes after them."""
+SCALED_FROM = 200  # rows of which the scale of each channel is measured: a score comes after them
 
 
 class BoxListen(ListenConfig, frozen=True, kw_only=True):

@@ -39,8 +39,6 @@ Held = Callable[[AggregatorNode, Now], dict[str, Counts]]
 
 @dataclass(frozen=True, slots=True)
 class BoxState:
-    """How a machine is."""
-
     rows: int  # read since the program began
     # readings of all its lives: learnt, and seen but not learnt
     learnt: int
@@ -125,11 +123,8 @@ def state_of(rows: int, client: ClientNode, held: dict[str, Counts]) -> BoxState
 Occasion = Literal["minute", "first scores", "alarm began", "alarm ended", "end"]
 """Why there is a line."""
 
-MOST_NAMED = 2
-"""Most channels that a line names."""
-
-LEAST_SHARE = 0.01
-"""Smaller shares of a limit have no figure."""
+MOST_NAMED = 2  # most channels that a line names
+LEAST_SHARE = 0.01  # smaller shares of a limit have no figure
 
 
 def text_of(
@@ -320,8 +315,7 @@ class MeasuringPace:
         return (needed - measured) * (now - at) / (measured - before) if measured > before else -1.0
 
 
-PERIODS, LEAST_S = 3.0, 30.0
-"""Periods and seconds without a row that are nothing to speak of."""
+PERIODS, LEAST_S = 3.0, 30.0  # periods and seconds without a row that are nothing to speak of
 
 
 class Arrivals:
@@ -363,25 +357,20 @@ class Arrivals:
         return "" if self._rows else "; ".join([*left_out, self._sensor.advice])
 
 
-Ask = Callable[[Callable[[AggregatorNode, Now], Any]], Awaitable[Any]]
-"""Asks the root's machine."""
+Ask = Callable[[Callable[[AggregatorNode, Now], Any]], Awaitable[Any]]  # asks the root's machine
 
 FAINT = 0.1
 """Share of the blame, over that of the first channel, from which another one is named beside it."""
 
-FIRST_S = 5.0
-"""Until the first line."""
-
-EVERY_S = 60.0
-"""Between two lines, if nothing happens."""
+FIRST_S = 5.0  # until the first line
+EVERY_S = 60.0  # between two lines, if nothing happens
 
 BEREFT = (
     "what it has learnt and the limits of alarms begin again from what client.state holds; if"
     " root.db was moved, stop this program and put it back"
 )
 
-LOOK_S = 1.0
-"""Between two looks at the client."""
+LOOK_S = 1.0  # between two looks at the client
 
 
 class Telling:

@@ -23,13 +23,10 @@ READINGS, SPAN_S = 10, 1800.0
 
 EARLY, CONSTANT = "not heard for long enough", "constant so far"
 
-GUESS = 0.1
-"""The least scale of a field that was not heard for long enough, as a share of its mean."""
+GUESS = 0.1  # the least scale of a field that was not heard for long enough, as a share of its mean
 
 
 class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
-    """A field that was heard."""
-
     name: str
     unit: str
     offset: float  # mean of what was heard, in its unit

@@ -18,11 +18,8 @@ from submerge_proto.wire.fields import number
 MOST_CHUNKS, MOST_MACHINES, MOST_FILES = 1 << 18, 1 << 14, 1 << 17
 """Most of each in one file: in memory a quarter of a million chunks take 60 MiB."""
 
-LETTERS = 200
-"""Longest name of a machine or a file."""
-
-KEY = 32
-"""Bytes of a key."""
+LETTERS = 200  # longest name of a machine or a file
+KEY = 32  # bytes of a key
 
 
 def chunks(value: Iterable[Chunk]) -> pb.Chunks:

@@ -99,15 +99,11 @@ def _check_scatter(whole: WholeScatter) -> None:
 
 
 FORM = 3
-MARK = b"submerge model "
-"""How a model file begins, before the number of its form."""
+MARK = b"submerge model "  # how a model file begins, before the number of its form
 
 LONGEST_LINE = 200
-MOST_BYTES = 1 << 30
-"""Longest file that is read."""
-
-MOST_PARTS = 1 << 18
-"""Most fields of the message: two for each machine, one for each file, and a few."""
+MOST_BYTES = 1 << 30  # longest file that is read
+MOST_PARTS = 1 << 18  # most fields of the message: two a machine, one a file, and a few
 
 MOST_LAGS, MOST_PERIOD_S = 1 << 16, 1e9
 MOST_CONDITION = 10_000

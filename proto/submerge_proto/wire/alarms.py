@@ -51,15 +51,11 @@ CHANNEL_LETTERS, CHANNEL_BYTES = 40, 100
 MOST_BYTES = 484
 """Of an alarm: one with longer names of channels leaves out its onset, and then its deviations."""
 
-LARGEST_VALUE = 1e100
-"""Largest value of a channel, either way: differences of two are finite."""
-
-LONGEST_S = float(MOST)
-"""The longest sum of times: seconds up to the largest number."""
+LARGEST_VALUE = 1e100  # largest value of a channel, either way: differences of two are finite
+LONGEST_S = float(MOST)  # the longest sum of times: seconds up to the largest number
 
 
-LONGEST_SILENCE_S = 2**40
-"""The longest silence of a node, seconds."""
+LONGEST_SILENCE_S = 2**40  # the longest silence of a node, seconds
 
 
 def _shares(shares: Iterable[tuple[str, float]]) -> list[pb.Alarm.Share]:
@@ -177,8 +173,7 @@ def _alarm_of(message: pb.Alarm) -> Alarm:
     return replace(_ALARM.read(message), deviations=_deviations_of(message))
 
 
-ALARM = Part(_alarm, _alarm_of)
-"""An alarm; its times are cut to those that can be shown as dates."""
+ALARM = Part(_alarm, _alarm_of)  # an alarm; its times are cut to those that can be shown as dates
 
 
 def _silences(value: AlarmStatus) -> list[int]:

@@ -23,17 +23,13 @@ from submerge_proto.wire.sizes import (
     saturated_on_disk,
 )
 
-MOST_DIM, MOST_RANK = 1 << 20, 1 << 10
-"""Most dimensions and most columns: more than any device sends."""
-
-ALIKE = 8.0
-"""Columns may be coarse whose sigma is at most so many times the smallest."""
+MOST_DIM, MOST_RANK = 1 << 20, 1 << 10  # most dimensions and columns: more than any device sends
+ALIKE = 8.0  # columns may be coarse whose sigma is at most so many times the smallest
 
 OFF, OFF_COARSE, HONEST = 1e-3, 5e-2, 1e-5
 """How far from orthonormal columns may be: float32 ones, coarse ones, and by float32's rounding."""
 
-FAINT = 1e-50
-"""Readings that differ by less are equal: squares of smaller numbers underflow in a merge."""
+FAINT = 1e-50  # readings that differ by less are equal: squares of less underflow in a merge
 
 
 def packed(subspace: Subspace, *, coarse: bool = False, exact: bool = False) -> pb.Subspace:

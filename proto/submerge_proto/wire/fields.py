@@ -17,11 +17,8 @@ from submerge import Array, PeerError
 
 T = TypeVar("T")
 
-MOST = 2**62
-"""Larger numbers and times are not believed; ours can go on counting from there."""
-
-WORST = sys.float_info.max
-"""Largest score over a limit: a limit near zero would make it infinite."""
+MOST = 2**62  # larger numbers and times are not believed; ours can go on counting from there
+WORST = sys.float_info.max  # largest score over a limit: a limit near zero would make it infinite
 
 
 @dataclass(frozen=True, slots=True)

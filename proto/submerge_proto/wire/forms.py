@@ -59,8 +59,7 @@ from submerge_proto.wire.fields import (
 LEAST, LARGEST = float(np.finfo(np.float32).tiny), float(np.float32(3e38))
 """Least and largest noise, and largest loading: squares of such quotients are float64."""
 
-STEEP = 1e8
-"""Largest part of a channel that factors hold, over its noise."""
+STEEP = 1e8  # largest part of a channel that factors hold, over its noise
 
 
 def packed(factors: Factors) -> v1_pb.Factors:
@@ -201,8 +200,7 @@ def _trail_of(message: pb.ReportRequest) -> ScoreTrail:
 NO_INCARNATION = Incarnation(0, 0)
 """In a model's header: a model belongs to a group, and to no incarnation."""
 
-MOST_FENCES = 256
-"""Past fences in a join: four times those that a node of this version remembers."""
+MOST_FENCES = 256  # past fences in a join: four times those that a node of this version remembers
 
 
 def _schema(text: bytes) -> bytes:
@@ -420,11 +418,8 @@ def _model_of(message: pb.Model) -> Model:
 MODEL = Part(_model, _model_of, message=pb.Model)
 
 
-MOST_CHANNELS = 65_536
-"""Channels of one answer."""
-
-LARGEST_RATE = 1e6
-"""False alarms a second."""
+MOST_CHANNELS = 65_536  # channels of one answer
+LARGEST_RATE = 1e6  # false alarms a second
 
 
 def _channels(sent: bytes) -> bytes:
@@ -461,8 +456,7 @@ DRILL = form(
 
 DRILLED = form(pb.DrillResponse, DrillTaken, stamp=parts.HEADER, reason=parts.REASON)
 
-QUESTION_NUMBER = whole("a question", 2**63)
-"""Questions have random numbers below it."""
+QUESTION_NUMBER = whole("a question", 2**63)  # questions have random numbers below it
 
 _NAME_OR_NONE = Part(PLAIN.made, lambda sent: parts.name(sent) if sent else "")
 
@@ -491,8 +485,7 @@ def _reply(**said: Any) -> QuestionReply:
         raise PeerError("a reply has a number, and either a body or a problem")
     if len(reply.body) > MOST_BODY:
         raise PeerError(
-            f"a reply has at most {MOST_BODY} bytes, got {len(reply.body)}",
-            kind="oversize",
+            f"a reply has at most {MOST_BODY} bytes, got {len(reply.body)}", kind="oversize"
         )
     return reply
 

@@ -14,8 +14,7 @@ from submerge_proto.v1 import jobs_pb2 as pb
 from submerge_proto.wire import bounds, parts
 from submerge_proto.wire.fields import PLAIN, Part, form, number, whole
 
-OVERHEAD = 512
-"""Most bytes of a piece beside its data: a header, two names and numbers."""
+OVERHEAD = 512  # most bytes of a piece beside its data: a header, two names and numbers
 
 
 def encode(message: JobMessage) -> bytes:

@@ -26,18 +26,14 @@ VERSION = 1
 
 SOFTWARE = f"submerge {__version__}"
 
-MOST_READINGS = 2**53
-"""Most readings in one message: floats count exactly so far, and sums still fit."""
+MOST_READINGS = 2**53  # most readings in a message: floats count exactly so far, and sums still fit
 
 MOST_MOMENT = LARGEST * (1 + 1e-6)
 """Largest mean and root mean square of a channel: honest readings are below `LARGEST`, and pooling
 keeps both, but for rounding."""
 
-MOST_CLIENTS = 2**40
-"""Most clients below one aggregator."""
-
-FENCE_BYTES, FINGERPRINT_BYTES = 16, 32
-"""Bytes of a fence, and of a fingerprint."""
+MOST_CLIENTS = 2**40  # most clients below one aggregator
+FENCE_BYTES, FINGERPRINT_BYTES = 16, 32  # bytes of a fence, and of a fingerprint
 
 SOFTWARE_LETTERS, MOST_LINES, LETTERS = 64, 64, 400
 """Bounds of text for people: length of a software name; number of lines, and their length. A schema
@@ -75,8 +71,7 @@ def _lines_of(message: Sequence[str]) -> tuple[str, ...]:
 TEXT = Part(lambda value: text(value, LETTERS), lambda sent: text(sent, LETTERS))
 """A line for people."""
 
-LINES = Part(_lines, _lines_of)
-"""Lines for people, the first of many."""
+LINES = Part(_lines, _lines_of)  # lines for people, the first of many
 
 
 def check_version(version: int) -> None:
@@ -113,11 +108,8 @@ def header(stamp: Stamp) -> header_pb2.Header:
     return message
 
 
-HEADER = Part(header, _STAMP.read, "header")
-"""A message's header, which has its stamp."""
-
-FENCE = Part(PLAIN.made, _fence)
-"""A fence; empty for none."""
+HEADER = Part(header, _STAMP.read, "header")  # a message's header, which has its stamp
+FENCE = Part(PLAIN.made, _fence)  # a fence; empty for none
 
 PAST_FENCE = form(wire.Left, Left, fence=Part(PLAIN.made, _past_fence), seq=whole("seq"))
 """A fence of a lineage's earlier process."""
@@ -141,8 +133,7 @@ def _fingerprint(data: bytes) -> str:
     return data.hex()
 
 
-FINGERPRINT = Part(bytes.fromhex, _fingerprint)
-"""A schema's fingerprint, in hex."""
+FINGERPRINT = Part(bytes.fromhex, _fingerprint)  # a schema's fingerprint, in hex
 
 
 def fingerprint_of_text(schema: bytes) -> str:

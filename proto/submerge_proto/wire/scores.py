@@ -48,8 +48,7 @@ def _block_s(value: float) -> float:
     return value
 
 
-BLOCK_S = Part(PLAIN.made, _block_s)
-"""The length of a block: 2^i seconds, or 0 for an hour."""
+BLOCK_S = Part(PLAIN.made, _block_s)  # the length of a block: 2^i seconds, or 0 for an hour
 
 _SKETCH = Part(lambda sketch: packed(_thinned(sketch)), _sketch_of)
 

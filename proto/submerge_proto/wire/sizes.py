@@ -24,8 +24,7 @@ from submerge._linalg import Storage
 from submerge.pca.whole_scatter import WholeScatter
 from submerge_proto.v1 import summary_pb2 as pb
 
-ROUNDING = 1e-5
-"""By how much what directions hold may exceed the energy, relative: float32 columns."""
+ROUNDING = 1e-5  # by how much what directions hold may exceed the energy, relative: float32 columns
 
 NOISE = 1e-9
 """Of the energy of all channels: errors of columns that were computed in float32. A channel that is
@@ -33,8 +32,7 @@ constant has no energy, and its entries in a column are 1e-8, and not 0."""
 
 AnySummary = TypeVar("AnySummary", Subspace, WholeScatter)
 
-TINY = 1e-300
-"""Squares near zero have large rounding errors."""
+TINY = 1e-300  # squares near zero have large rounding errors
 
 
 def held_by(rows: Storage, sigma: Array) -> Array:
@@ -66,14 +64,9 @@ def consistent(energies: Array | None, held: Array, energy: float, bound: float)
     return None
 
 
-LARGEST = 3.4e38
-"""Largest square that is a float32."""
-
-LEAST = 2.0**-600
-"""Least weight of a summary: with less, squares and quotients in a merge underflow."""
-
-WITHIN = 1 - 1e-9
-"""Factor that takes a number from a bound to safely below it."""
+LARGEST = 3.4e38  # largest square that is a float32
+LEAST = 2.0**-600  # least weight of a summary: with less, squares and quotients in merges underflow
+WITHIN = 1 - 1e-9  # factor that takes a number from a bound to safely below it
 
 
 def check_numbers(message: pb.Subspace, sigma: Array) -> None:

@@ -22,7 +22,7 @@ CONFIGS = {
 class Line:
     """A line that writes down what is put."""
 
-    def __init__(self, broker, *, name, topics, will, opened, parted, came):
+    def __init__(self, broker, *, name, will, opened, parted):
         self.name, self.will, self.opened, self.parted = name, will, opened, parted
         self.put_down = []
 

@@ -11,8 +11,7 @@ from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
-from submerge.incremental.row_history import RowHistory
-from submerge.incremental.row_model import RowModel
+from submerge.incremental import RowHistory, RowModel
 from submerge.pca.expectation import estimate
 from submerge_files.model_file import learnt_of
 from support import oracle

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from submerge.history.settings import FitSettings
-from submerge.incremental.row_history import CurrentModel, RowHistory
+from submerge.incremental import CurrentModel, RowHistory
 
 WIDTH = 4
 

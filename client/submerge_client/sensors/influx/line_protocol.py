@@ -23,8 +23,7 @@ from typing import NamedTuple
 
 from submerge import PeerError
 
-LATEST = 2**63 - 1
-"""The last time that fits 64 bits."""
+LATEST = 2**63 - 1  # the last time that fits 64 bits
 
 Value = float | bool | str
 
@@ -55,8 +54,6 @@ class MalformedLine(PeerError):
 
 
 class ParsedLine(NamedTuple):
-    """A metric."""
-
     measurement: str
     tags: dict[str, str]
     fields: dict[str, Value]

@@ -42,8 +42,7 @@ class RowTimes:
         return int(self._times[row % KEPT])
 
 
-SLOW_S = 1.0
-"""For so long a reader may take nothing, before it counts as blocked."""
+SLOW_S = 1.0  # for so long a reader may take nothing, before it counts as blocked
 
 GRACE_S = 2.0
 """How long the end waits for the reader: less than a supervisor waits for a program to end."""
@@ -77,7 +76,6 @@ class MetricOutlet:
 
     @property
     def problem(self) -> str:
-        """What hinders it, in words; "" if nothing does."""
         if self.gone:
             return f"standard output: {self.gone}"
         return "standard output is blocked, reading stops" if self._is_said else ""

@@ -35,8 +35,6 @@ REMEMBERED = 256
 
 
 class TimedRow(NamedTuple):
-    """A row, with NaN for gaps, and its time."""
-
     time: int
     values: list[float]
 
@@ -189,13 +187,10 @@ KINDS = ("malformed", "too_long", "unusable", "unknown")
 
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
-MOST_NAMES = 1000
-"""Unknown names that wait for the log."""
+MOST_NAMES = 1000  # unknown names that wait for the log
 
 
 class MetricDecoder:
-    """Reads lines."""
-
     def __init__(
         self, channels: Sequence[str], config: InfluxSensor, rows: TimedRows, tally: ProblemTally
     ) -> None:
@@ -251,8 +246,7 @@ class MetricDecoder:
                     self._unlisted[name] = None
 
 
-LAST_BYTES = 1 << 16
-"""What a pipe holds: so much is read after the sensor is stopped."""
+LAST_BYTES = 1 << 16  # what a pipe holds: so much is read after the sensor is stopped
 
 
 class InfluxReadings:
@@ -283,7 +277,6 @@ class InfluxReadings:
         return {**self._tally.counts, **self._rows.counts, **passed}
 
     def read(self, hand: Hand, stop: threading.Event) -> None:
-        """Hand over rows until the stream ends or `stop` is set."""
         has_ended = False
         while not (has_ended or stop.is_set() or self._is_gone):
             if self._wait():

@@ -19,8 +19,7 @@ from submerge import PeerError
 from submerge.pca.subspace import LARGEST
 from submerge_client.sensors.mqtt.topics import TopicPlace
 
-MOST_NAMES = 2048
-"""Fields that are remembered: names come from any device of the network."""
+MOST_NAMES = 2048  # fields that are remembered: names come from any device of the network
 
 
 @dataclass(slots=True)
@@ -135,11 +134,8 @@ def departed(topic: str, place: TopicPlace, content: Any) -> Departed:
     return Departed((f"{place.device}/{field}.",))
 
 
-LARGEST_PAYLOAD = 1 << 16
-"""Bytes; longer messages are refused."""
-
-LATEST_S = 1e11
-"""The year 5138; a time beyond it is in milliseconds."""
+LARGEST_PAYLOAD = 1 << 16  # bytes; longer messages are refused
+LATEST_S = 1e11  # the year 5138; a time beyond it is in milliseconds
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -157,8 +153,6 @@ class ChannelReading(NamedTuple):
 
 
 class Decoder(Protocol):
-    """Reads messages."""
-
     @property
     def subscriptions(self) -> tuple[str, ...]:
         """The topic filters to subscribe to."""
@@ -205,14 +199,9 @@ def seconds_of(value: Any) -> float | None:
     return float(value) if abs(value) <= LATEST_S else None
 
 
-DEEPEST = 8
-"""Levels of objects and arrays in a message."""
-
-MOST_FIELDS = 512
-"""Values in a message, of any kind."""
-
-LONGEST_NAME = 128
-"""Characters of a field's path, and of a device."""
+DEEPEST = 8  # levels of objects and arrays in a message
+MOST_FIELDS = 512  # values in a message, of any kind
+LONGEST_NAME = 128  # characters of a field's path, and of a device
 
 
 def content_of(payload: bytes | bytearray) -> Any:

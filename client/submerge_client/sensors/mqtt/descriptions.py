@@ -21,11 +21,8 @@ from submerge_client.sensors.mqtt.topics import DEVICE
 
 SUBSCRIPTION = "tasmota/discovery/#"
 
-MOST_DEVICES = 512
-"""Devices of which one message has come and the other has not."""
-
-MOST_WAITING = 4096
-"""Readings that wait for the topic of their device, over all of them."""
+MOST_DEVICES = 512  # devices of which one message has come and the other has not
+MOST_WAITING = 4096  # readings that wait for the topic of their device, over all of them
 
 UNITS = {
     **dict.fromkeys(("Power", "ActivePower"), "W"),
@@ -132,16 +129,12 @@ SUBSCRIPTIONS = (
 )
 """Where they are published."""
 
-LARGEST_DESCRIPTION = 1 << 20
-"""Bytes: a gateway describes a hundred devices in one message."""
-
-MOST_DESCRIBED = 4096
-"""Fields that are read of a message."""
+LARGEST_DESCRIPTION = 1 << 20  # bytes: a gateway describes a hundred devices in one message
+MOST_DESCRIBED = 4096  # fields that are read of a message
 
 LONGEST_UNIT = 32
 
-MOST_AWAY = 4
-"""Topics of one field that say whether its device is away."""
+MOST_AWAY = 4  # topics of one field that say whether its device is away
 
 _BRIDGE, _CONFIG = "/bridge/devices", "/config"
 _TASMOTA = SUBSCRIPTION.removesuffix("#")

@@ -36,12 +36,7 @@ from submerge_client.sensors.mqtt.sparkplug import (
     Unborn,
     rebirth_request,
 )
-from submerge_client.sensors.mqtt.topics import (
-    NamePatterns,
-    TopicPattern,
-    is_reading,
-    name_of,
-)
+from submerge_client.sensors.mqtt.topics import NamePatterns, TopicPattern, is_reading, name_of
 from submerge_client.sensors.tally import ProblemTally
 
 PLACE = "{channel}"
@@ -131,11 +126,8 @@ KINDS = ("malformed", "unknown", "unremembered", "unborn", "retained", "alike")
 """The kinds of messages and numbers that it counts."""
 
 ASK_AGAIN_S = 60.0
-MOST_ASKED = 64
-"""Edge nodes that are asked for a birth, each once in `ASK_AGAIN_S`."""
-
-TIMESTAMP = "timestamp"
-"""The value of `time` that reads the times of Sparkplug B."""
+MOST_ASKED = 64  # edge nodes that are asked for a birth, each once in `ASK_AGAIN_S`
+TIMESTAMP = "timestamp"  # the value of `time` that reads the times of Sparkplug B
 
 
 class NamedReading(NamedTuple):

@@ -35,20 +35,16 @@ from submerge_client.sensors.mqtt.messages import MessageDecoder, SingleDecoder
 from submerge_client.sensors.tally import ProblemTally, SensorLog, UnlistedNames, no_log
 from submerge_client.uplink.tls import password_of, tls_of
 
-KINDS = ("unreachable", "refused", "failed")
-"""The kinds of problems that it counts."""
+KINDS = ("unreachable", "refused", "failed")  # the kinds of problems that it counts
 
 REMIND_S = 60.0
-AGAIN_S = 30
-"""The longest wait, in whole seconds, between two tries to connect."""
+AGAIN_S = 30  # the longest wait, in whole seconds, between two tries to connect
 
 Handle = Callable[[MQTTMessage], Iterable[RebirthRequest]]
 """Takes a message, on paho's thread; returns what to publish."""
 
 
 class BrokerListener:
-    """A connection to a broker."""
-
     def __init__(
         self,
         link: Link,
@@ -176,8 +172,6 @@ class _KnownDevice(NamedTuple):
 
 
 class Comings:
-    """Devices that come and go."""
-
     def __init__(self, channels: Sequence[str]) -> None:
         self._listed = defaultdict[str, list[int]](list)
         for place, name in enumerate(channels):
@@ -284,8 +278,7 @@ def _span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-WAITING = 8192
-"""Most readings between paho's thread and ours."""
+WAITING = 8192  # most readings between paho's thread and ours
 
 NAP_S = 0.25
 

@@ -33,8 +33,7 @@ from submerge_proto import sparkplug_pb2 as pb
 NAMESPACE = "spBv1.0"
 BIRTHS, DATA, DEATHS = ("NBIRTH", "DBIRTH"), ("NDATA", "DDATA"), ("NDEATH", "DDEATH")
 
-MOST_KNOWN = 8192
-"""Metrics that are known of births, over all edge nodes."""
+MOST_KNOWN = 8192  # metrics that are known of births, over all edge nodes
 
 SIGNED_BITS = {1: 8, 2: 16, 3: 32, 4: 64}
 """Int8, Int16, Int32 and Int64, which are written as numbers without a sign."""
@@ -63,8 +62,6 @@ class Unborn(NamedTuple):
 
 
 class SparkplugDecoder:
-    """Reads the messages of edge nodes."""
-
     def __init__(self, states: Mapping[str, float]) -> None:
         self._states = states
         # Births of each edge node: by alias, and by device and name.
@@ -151,17 +148,13 @@ def rebirth_request(unborn: Unborn, milliseconds: int) -> RebirthRequest:
 # A payload of 64 KiB at most is read at once, and holds messages three levels deep: fields that we
 # do not know are skipped by protobuf, which bounds how deep they are.
 
-BOOLEAN, DATE_TIME = 11, 13
-"""Values of `datatype`."""
-
-UNIT = "engUnit"
-"""The property that edge nodes use for a unit, by convention."""
+BOOLEAN, DATE_TIME = 11, 13  # values of `datatype`
+UNIT = "engUnit"  # the property that edge nodes use for a unit, by convention
 
 QUALITY, GOOD = "Quality", 192
 """The property that says whether a value is good; others are 0 (bad) and 500 (stale)."""
 
-MOST_METRICS = 2048
-"""Metrics in a message, and properties of a metric."""
+MOST_METRICS = 2048  # metrics in a message, and properties of a metric
 
 Value = int | float | str | bool | None
 

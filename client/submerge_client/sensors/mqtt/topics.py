@@ -18,8 +18,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from typing import NamedTuple
 
-ORDERS = ("set", "get", "cmnd", "command", "cmd")
-"""Levels of topics that carry commands to devices."""
+ORDERS = ("set", "get", "cmnd", "command", "cmd")  # levels of topics that carry commands to devices
 
 PLACED = frozenset("{}")
 """What places in patterns are written with. No well-known device has them in a topic."""
@@ -65,8 +64,6 @@ class TopicPlace(NamedTuple):
 
 
 class TopicPattern:
-    """Topics of one form."""
-
     def __init__(self, pattern: str) -> None:
         self._levels = pattern.split("/")
         self._has_device = DEVICE in pattern

@@ -70,8 +70,6 @@ def widening(status: AlarmStatus | None) -> float:
 
 
 class ReportedAlarm(NamedTuple):
-    """An alarm as one child reports it."""
-
     alarm: Alarm
     by: str
     silent_s: float

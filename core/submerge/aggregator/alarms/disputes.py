@@ -19,11 +19,8 @@ LeftOutWhy = Literal[
 said to be of an aggregator; it is reported as ended, and as open by another child; a node has nine
 at most."""
 
-AGAIN_S = 600.0
-"""A child is named in the log again after this time at the soonest."""
-
-NAMED = 3
-"""Alarms that a line of the log names."""
+AGAIN_S = 600.0  # a child is named in the log again after this time at the soonest
+NAMED = 3  # alarms that a line of the log names
 
 
 class LeftOutAlarm(NamedTuple):

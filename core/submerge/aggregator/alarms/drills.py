@@ -17,8 +17,7 @@ from submerge.protocol.messages import DrillReport, Reason
 MOST_ANSWERS, MOST_BYTES = 4096, 8 << 20
 """Answers of one group that are held, and bytes of their channels."""
 
-PATIENCE_S = 10.0
-"""After that, the parent's answer to what was passed on is no longer waited for."""
+PATIENCE_S = 10.0  # after that, the parent's answer to what was passed on is no longer waited for
 
 
 @dataclass(slots=True)

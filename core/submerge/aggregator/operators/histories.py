@@ -26,8 +26,7 @@ from submerge.schema import Schema, differences
 LARGEST_UNSCALED = 1e30
 """Largest reading of a history that is not scaled. Of more, a model's numbers leave their range."""
 
-MOST_NAMED = 3
-"""Most chunks or machines that a line names."""
+MOST_NAMED = 3  # most chunks or machines that a line names
 
 
 def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) -> History:

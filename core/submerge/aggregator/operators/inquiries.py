@@ -12,11 +12,8 @@ from typing import NamedTuple
 from submerge.protocol import messages
 from submerge.protocol.machine import Consult, Effect, Now, Replied, Send
 
-MOST_OPEN = 256
-"""Questions that wait for a reply."""
-
-BURST, PER_S = 64.0, 32.0
-"""Questions at once, and a second: an aggregator has other things to do."""
+MOST_OPEN = 256  # questions that wait for a reply
+BURST, PER_S = 64.0, 32.0  # questions at once, and a second: an aggregator has other things to do
 
 
 class OpenQuestion(NamedTuple):
@@ -37,8 +34,6 @@ class Asker(NamedTuple):
 
 
 class Inquiries:
-    """The questions under way at one aggregator."""
-
     def __init__(self) -> None:
         self._open: dict[int, OpenQuestion] = {}
         self._pace = messages.QuestionPace(BURST, PER_S)

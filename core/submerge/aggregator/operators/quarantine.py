@@ -16,8 +16,7 @@ Cause = Literal["operator", "shrunk", "equivocated twice", "unreadable"]
 """An operator's order; an incarnation that reports less than before; two pairs of reports with one
 number each; rows with which no node could read the model (`self_check`): an aggregator's, too."""
 
-AGAIN_S = 3600.0
-"""A second equivocation counts only within this time of the first."""
+AGAIN_S = 3600.0  # a second equivocation counts only within this time of the first
 
 SLIPS, MOST_QUARANTINED = 256, 1024
 """Most nodes of a group that are remembered to have equivocated; most that are quarantined without
@@ -77,7 +76,6 @@ class Quarantine:
             self._forget(node)
 
     def release(self, node: str) -> None:
-        """Take a node out of quarantine, and forget its slip."""
         self.quarantined = {name: each for name, each in self.quarantined.items() if name != node}
         self._forget(node)
 

@@ -12,8 +12,7 @@ from submerge.protocol.machine import Key, Records
 from submerge.protocol.messages import Report
 from submerge.schema import Schema
 
-MOST = 64
-"""Schemas that are remembered."""
+MOST = 64  # schemas that are remembered
 
 
 class FormerSchemas:

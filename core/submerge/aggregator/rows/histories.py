@@ -9,8 +9,7 @@ from submerge.protocol.history import Chunk, History
 from submerge.protocol.machine import Key, Records
 from submerge.protocol.messages import Counts, ScoreSketches
 
-MOST_HISTORIES = 64
-"""Of a group: each is merged again with every change of what a root holds."""
+MOST_HISTORIES = 64  # of a group: each is merged again with every change of what a root holds
 
 
 class Histories:

@@ -76,11 +76,8 @@ def rows_moved(
             yield key, replace(row, report=marked, digest=seen)
 
 
-CLOSED, FENCES = 64, 8
-"""Closed incarnations and fences that are remembered of a node."""
-
-CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4
-"""Most live rows of a client, and of an aggregator."""
+CLOSED, FENCES = 64, 8  # closed incarnations and fences that are remembered of a node
+CLIENT_ROWS, AGGREGATOR_ROWS = 6, 4  # most live rows of a client, and of an aggregator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -373,11 +370,9 @@ class Ledger:
         return self.summary(seen_from(now, self.rows.values()))
 
     def with_energies(self, seen: Summary, *, even: bool) -> Summary:
-        """Return a merge of all rows with energies of channels (`Pool.with_energies`)."""
         return self._pool.with_energies(seen, even=even)
 
     def waiting(self) -> Pool | None:
-        """Return the merge of the rows that wait for the present schema (`Pool.waiting`)."""
         return self._pool.waiting()
 
     def earlier_sums(self, now: Now) -> EarlierSums | None:
@@ -395,7 +390,6 @@ class Ledger:
         return None if bounded is None else EarlierSums(pool.fingerprint, bounded, counts)
 
     def summary(self, wall: float | None = None) -> Summary | None:
-        """Merge all rows, as of a wall time; by default of the reference time."""
         return self._pool.summary(wall)
 
     def seal(self, node: str, incarnation: Incarnation) -> None:

@@ -13,8 +13,7 @@ from submerge.protocol.messages import Incarnation, Report
 from submerge.protocol.report_bytes import digest
 from submerge.protocol.summaries import Summaries
 
-AHEAD_S = 30.0
-"""The most that a believed clock may run ahead."""
+AHEAD_S = 30.0  # the most that a believed clock may run ahead
 
 
 def time_of(report: Report, now: Now, max_age_s: float) -> float:
@@ -85,8 +84,7 @@ def _begun(alarm: Alarm, held: Alarm, latest: float) -> Alarm:
     return replace(alarm, began=began, peaked=peaked, ended=ended)
 
 
-SILENT_INTERVALS = 3.0
-"""A child is silent after so many report intervals without a report."""
+SILENT_INTERVALS = 3.0  # a child is silent after so many report intervals without a report
 
 
 class Presence:
@@ -171,8 +169,7 @@ RETURNS = 3
 """So many times an incarnation reports after another one has: A, B, A, B, A, B, A. Without a
 second machine there are two at most: A, B, late A, B, C, late B."""
 
-INTERVALS = 6.0
-"""Two machines count as one again so many report intervals after the last return."""
+INTERVALS = 6.0  # two machines count as one again so many report intervals after the last return
 
 
 class Turns:
@@ -198,7 +195,6 @@ class Turns:
         returns[incarnation] = () if known is None else (*known, steady)[-RETURNS:]
 
     def end(self, node: str, incarnation: Incarnation) -> None:
-        """Forget an incarnation: its row is gone."""
         returns = self._returns.get(node, {})
         returns.pop(incarnation, None)
         if not returns:

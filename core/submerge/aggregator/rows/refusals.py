@@ -13,11 +13,8 @@ from submerge.schema import Schema
 SchemaOf = Callable[[str], Schema | None]
 """Returns the schema of a fingerprint whose rows count; None if they do not."""
 
-MOST_COUNTED = 2**53
-"""Most readings in a report: floats count exactly so far."""
-
-ROUNDING = 1e-6
-"""By how much a weight may exceed its readings: it is a sum of many rounded numbers."""
+MOST_COUNTED = 2**53  # most readings in a report: floats count exactly so far
+ROUNDING = 1e-6  # by how much a weight may exceed its readings: it is a sum of many rounded numbers
 
 
 def fits(report: Report, schema: Schema, summaries: Summaries) -> bool:

@@ -40,8 +40,7 @@ class DamagedHeader(Exception):
     """A header lacks what it must have."""
 
 
-DAMAGE = (struct.error, IndexError, DamagedHeader)
-"""What reading a damaged header raises."""
+DAMAGE = (struct.error, IndexError, DamagedHeader)  # what reading a damaged header raises
 
 _DICTIONARY, _BATCH = 2, 3
 """Kinds of message that have buffers: `MessageHeader` of the format's Message.fbs."""
@@ -111,7 +110,6 @@ def check_types(pa: Any, path: Path, schema: Any) -> None:
 
 
 def kind_of(pa: Any, type_: Any) -> Kind:
-    """Return what a type holds."""
     types = pa.types
     if types.is_dictionary(type_):
         return kind_of(pa, type_.value_type)
@@ -171,11 +169,8 @@ def columns_in(pa: Any, batch: Any, names: Sequence[str]) -> Array:
 
 PARQUET, FILE, STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 FEATHER_1 = b"FEA1"
-FILE_START = 8
-"""Where the messages of a file begin: after its first bytes and their padding."""
-
-MOST_BYTES = 1 << 30
-"""Most bytes of a row group's columns in use, or of a record batch, unpacked."""
+FILE_START = 8  # where the messages of a file begin: after its first bytes and their padding
+MOST_BYTES = 1 << 30  # most bytes of a row group's columns in use, or of a record batch, unpacked
 
 
 def recognizes(source: Source) -> bool:
@@ -223,8 +218,6 @@ def opened(source: Source) -> ArrowFile:
 
 @dataclass(frozen=True, eq=False)
 class ArrowFile(TableFile):
-    """A table of typed columns."""
-
     _format: bytes
 
     @property

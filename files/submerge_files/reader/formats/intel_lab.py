@@ -35,8 +35,7 @@ CHOICES = (*QUANTITIES, "all")
 USUAL = "temperature"
 MOTES = 54
 FIELDS = 8
-LATEST = 2**53
-"""The log's last epoch is 65535; a number beyond this is a broken field."""
+LATEST = 2**53  # the log's last epoch is 65535; a number beyond this is a broken field
 
 BAD = {
     "truncated": ("truncated row", "truncated rows"),

@@ -39,8 +39,7 @@ from submerge_files.reader.formats.tables import (
 )
 from submerge_files.reader.time_form import is_time, to_seconds
 
-BLOCK_BYTES = 1 << 20
-"""Bytes that pyarrow parses at once; a row has to be shorter."""
+BLOCK_BYTES = 1 << 20  # bytes that pyarrow parses at once; a row has to be shorter
 
 NANS = ("NAN", "Nan", "-nan", "-NaN", "+nan", "+NaN")
 """Gaps beside those of `MISSING`, as numbers are written."""
@@ -74,8 +73,6 @@ class NotParsed(Exception):
 
 @dataclass(frozen=True, eq=False)
 class TextFile(TableFile):
-    """A table in text."""
-
     _source: Source
     _form: text.TextForm
 
@@ -126,13 +123,11 @@ class TextFile(TableFile):
             )
 
     def at(self, row: int) -> str:
-        """Return the line of a row."""
         return f"line {text.line_of(self._source, self._form, row)}"
 
     def blocks(
         self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
     ) -> Iterator[RawRows]:
-        """Read columns as numbers and as text, from a row on."""
         most, row = block_rows(len(self.columns)), 0
         with self._source.damage_first():
             try:
@@ -236,8 +231,6 @@ def _nearly(full: Sequence[str]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class MatrixFile(TableFile):
-    """A matrix of numbers."""
-
     _n: int
     _some: Callable[[int, int], Array]
     _quantity: str = intel_lab.USUAL
@@ -248,7 +241,6 @@ class MatrixFile(TableFile):
 
     @classmethod
     def of(cls, matrix: npy.Matrix) -> MatrixFile:
-        """Return a `.npy`."""
         head = matrix.block(0, HEAD_ROWS)
         columns = tuple(head_of(f"x{i}", head[:, i]) for i in range(head.shape[1]))
         n, path = matrix.shape[0], matrix.source.path
@@ -280,7 +272,6 @@ class MatrixFile(TableFile):
     def blocks(
         self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
     ) -> Iterator[RawRows]:
-        """Read columns as numbers and as text, from a row on."""
         most = block_rows(len(self.columns))
         for first in range(begin, self._n, most):
             rows = self._some(first, first + most)
@@ -298,8 +289,7 @@ def _texts(values: Array) -> tuple[str, ...]:
     return tuple("" if value != value else f"{float(value):.17g}" for value in values)
 
 
-WORKBOOKS = ("an Excel workbook", "a spreadsheet")
-"""What the first bytes of one are called."""
+WORKBOOKS = ("an Excel workbook", "a spreadsheet")  # what the first bytes of one are called
 
 
 @dataclass(frozen=True)
@@ -314,7 +304,6 @@ class SheetSource(Source):
 
     @contextmanager
     def unpacked(self) -> Iterator[BinaryIO]:
-        """Open the text as bytes."""
         yield io.BytesIO(self.sheet)
 
 

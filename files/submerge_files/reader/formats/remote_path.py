@@ -39,17 +39,14 @@ class RemotePath:
 
     @property
     def name(self) -> str:
-        """Without the folder."""
         return self._pure.name
 
     @property
     def suffix(self) -> str:
-        """The last one, with its dot."""
         return self._pure.suffix
 
     @property
     def suffixes(self) -> list[str]:
-        """All of them."""
         return self._pure.suffixes
 
     def is_dir(self) -> bool:
@@ -88,7 +85,6 @@ class RemoteSource(Source):
 
     @contextmanager
     def unpacked(self) -> Iterator[BinaryIO]:
-        """Open the file as bytes."""
         with _blaming(self.path), self.path.open("rb") as stream:
             if not self.packed:
                 yield cast("BinaryIO", stream)
@@ -103,7 +99,6 @@ def path_of(text: str) -> Path:
 
 
 def is_remote(path: object) -> bool:
-    """Return whether a path is a remote one."""
     return isinstance(path, RemotePath)
 
 

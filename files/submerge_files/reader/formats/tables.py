@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 
 from submerge import Array
 
-HEAD_ROWS = 256
-"""Rows that show what a column holds."""
+HEAD_ROWS = 256  # rows that show what a column holds
 
 BLOCK_ROWS = 4096
 """Most rows of a block, of formats that can be read in blocks: two are in memory (`ahead`)."""
 
 
-MOST_NUMBERS = 1 << 22
-"""Most numbers of a block: blocks of wide tables have fewer rows."""
+MOST_NUMBERS = 1 << 22  # most numbers of a block: blocks of wide tables have fewer rows
 
 
 def block_rows(width: int) -> int:
@@ -108,5 +106,4 @@ class TableFile:
 
 
 def names_of(file: TableFile) -> tuple[str, ...]:
-    """Return the names of a file's columns."""
     return tuple(column.name for column in file.columns)

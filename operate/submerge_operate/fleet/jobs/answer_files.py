@@ -1,4 +1,4 @@
-"""An answer as files: `.npz` has all arrays, `.csv` a table, any other name is a model's."""
+"""An answer as files: `.npz` has all arrays, `.csv` a table, other names a model; and a picture."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from submerge.errors import UsageError
-from submerge.history.knowledge import Learnt
-from submerge.history.models import NEVER
+from submerge.history.knowledge import NEVER, Learnt
 from submerge.jobs.kinds.kpca.answer import KernelModel
 from submerge.protocol.messages import Counts, Model
 from submerge.protocol.summaries import Summary
@@ -136,8 +135,7 @@ def _is_archive(path: Path) -> bool:
         return False
 
 
-HEADS = (b"cluster,rows,", b"channel,unit,mean,deviation\n")
-"""How tables begin."""
+HEADS = (b"cluster,rows,", b"channel,unit,mean,deviation\n")  # how tables begin
 
 
 def _archive(result: JobResult) -> bytes:
@@ -163,3 +161,37 @@ def _other_version(result: JobResult) -> str:
         f"the answer of this {result.kind} job has only arrays {', '.join(sorted(result.answer))}:"
         " the root has another version; name a file .npz, which takes them all"
     )
+
+
+MOST_LABELS = 60  # more channels than this are numbered, not named
+
+
+def draw(result: JobResult, path: Path) -> None:
+    """Write the picture of k-means, a PNG: a row for each cluster's center, the largest first."""
+    from submerge_files.console.figures import Figure
+    from submerge_files.console.figures import save as save_picture
+
+    check_whole(result)
+    centers, counts = np.asarray(result.answer["centers"]), result.answer["counts"]
+    order = np.argsort(-counts, kind="stable")
+    deviations, spread = centers, centers.std(axis=0)
+    if not result.schema.scaling:
+        # Standardized, so that channels can be compared.
+        deviations = (centers - centers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    most = max(float(np.abs(deviations).max()), 1e-12)
+    width = min(4 + 0.28 * result.schema.width, 30)
+    figure = Figure(figsize=(width, 1.6 + 0.3 * len(order)), layout="constrained")
+    chart = figure.subplots()
+    image = chart.imshow(deviations[order], cmap="RdBu_r", vmin=-most, vmax=most, aspect="auto")
+    chart.set_yticks(range(len(order)))
+    rows = [f"cluster {number + 1}: {int(counts[number]):,} rows" for number in order]
+    chart.set_yticklabels(rows, fontsize="small")
+    if result.schema.width <= MOST_LABELS:
+        chart.set_xticks(range(result.schema.width))
+        chart.set_xticklabels(result.schema.names, rotation=90, fontsize="small")
+    else:
+        chart.set_xlabel("channels")
+    bar = figure.colorbar(image, ax=chart)
+    scaled = result.schema.scaling is not None
+    bar.set_label("scaled value" if scaled else "value, each channel's centers standardized")
+    save_picture(figure, path, dpi=130)

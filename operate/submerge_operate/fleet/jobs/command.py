@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ from submerge_files.console.options import (
     AggregatorOptions,
     Decorator,
     aggregator_options,
+    check_picture,
     flag_option,
     json_option,
     together,
@@ -55,8 +57,7 @@ OUT = click.option(
 PLOT = click.option("--plot", type=FILE, help="Draw the answer into this PNG.")
 ANSWER = together(OUT, PLOT)
 
-PICTURES = ("kmeans",)
-"""Kinds whose answer can be drawn."""
+PICTURES = ("kmeans",)  # kinds whose answer can be drawn
 
 
 class JobGroup(ListedFirst):
@@ -66,7 +67,6 @@ class JobGroup(ListedFirst):
         return [*KINDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a kind's command, or another one; None for an unknown one."""
         if cmd_name not in KINDS:
             return super().get_command(ctx, cmd_name)
         return kind_command(cmd_name)
@@ -92,8 +92,6 @@ def command() -> None:
 @json_option()
 def show(at: AggregatorOptions, name: str, as_json: bool) -> None:
     """Show job ID: how far it is, or how it ended, and which nodes took part."""
-    import time
-
     from submerge_operate.fleet.jobs.tables import job_lines
 
     jobs = _jobs(at)
@@ -140,8 +138,6 @@ def cancel(at: AggregatorOptions, name: str, yes: bool, as_json: bool) -> None:
 
 
 class AnswerOutput(NamedTuple):
-    """Where an answer goes."""
-
     out: tuple[Path, ...]
     plot: Path | None
     as_json: bool
@@ -157,10 +153,7 @@ class AnswerOutput(NamedTuple):
             if kind not in PICTURES:
                 drawn = ", ".join(PICTURES)
                 raise UsageError(f"--plot draws answers of {drawn}, got {kind}: leave it out")
-            from submerge_files.console.options import check_target
-            from submerge_operate.fleet.jobs import plot as _  # noqa: F401
-
-            check_target(self.plot)
+            check_picture(self.plot)
 
     def finish(self, jobs: FleetJobs, view: JobView) -> None:
         """Fetch and deliver the answer of a job that is over; end with status 1 if it failed."""
@@ -174,15 +167,13 @@ class AnswerOutput(NamedTuple):
         self.deliver(jobs.record(view))
 
     def deliver(self, record: JobRecord) -> None:
-        from submerge_operate.fleet.jobs.answer_files import save
+        from submerge_operate.fleet.jobs.answer_files import draw, save
         from submerge_operate.fleet.jobs.results import JobResult
         from submerge_operate.fleet.jobs.tables import answer_lines, record_lines
 
         result = JobResult(record)
         sizes = {path: save(result, path) for path in self.out}
         if self.plot is not None:
-            from submerge_operate.fleet.jobs.plot import draw
-
             draw(result, self.plot)
         if self.as_json:
             click.echo(json.dumps(result.as_object()))
@@ -194,8 +185,6 @@ class AnswerOutput(NamedTuple):
 
 
 def say_lines(lines: list[tuple[str, str]]) -> None:
-    from submerge_files.console.units import printable
-
     width = max((10, *(len(name) for name, _ in lines)))
     for name, value in lines:
         click.echo(printable(f"{name:<{width}} {value}"))
@@ -223,8 +212,7 @@ def rounds_shown(*, shown: bool) -> Iterator[Callable[[str], None]]:
 
 TYPES: dict[str, Any] = {"whole": int, "number": float, "text": str}
 
-PREFIX = "setting_"
-"""Of the names under which a command is given settings: they are no others'."""
+PREFIX = "setting_"  # of the names under which a command is given settings: they are no others'
 
 
 def settings_given(given: dict[str, Any]) -> Settings:
@@ -251,8 +239,7 @@ def _option(setting: JobSetting, named: str) -> Decorator:
     )
 
 
-WITHIN_S, LEAST = 3600.0, 1
-"""What holds where nothing is said."""
+WITHIN_S, LEAST = 3600.0, 1  # what holds where nothing is said
 
 IN_A_FLEET = together(
     click.option(

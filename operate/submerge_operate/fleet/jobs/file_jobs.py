@@ -75,8 +75,7 @@ def rows_table(result: JobResult, blocks: Iterable[tuple[str, Array]]) -> bytes:
     return csv_text(table).encode()
 
 
-GROUP = "files"
-"""What the group of such a job is called."""
+GROUP = "files"  # what the group of such a job is called
 
 
 class RowsByNode(NamedTuple):
@@ -87,8 +86,6 @@ class RowsByNode(NamedTuple):
 
 
 class JobOnFiles(NamedTuple):
-    """A job on files, as a person asks for it."""
-
     kind: str
     settings: Settings
     paths: list[Path]

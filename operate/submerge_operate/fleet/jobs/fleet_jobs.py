@@ -14,16 +14,11 @@ from submerge_aggregator.jobs.views import JobDetails, JobView
 from submerge_files.console.admin_client import AdminClient, value_in
 from submerge_files.console.ways import NoAnswer
 
-LOOK_S, LOOK_CAP_S = 0.1, 2.0
-"""Between two looks at a job that runs: at first, and at most."""
-
-AWAY_S = 60.0
-"""A root that does not answer for so long is waited for: it may be starting again."""
+LOOK_S, LOOK_CAP_S = 0.1, 2.0  # between two looks at a job that runs: at first, and at most
+AWAY_S = 60.0  # a root that does not answer for so long is waited for: it may be starting again
 
 
 class FleetJobs:
-    """The jobs of one root."""
-
     def __init__(
         self,
         admin: AdminClient,

@@ -21,8 +21,7 @@ from submerge_aggregator.jobs.record import JobRecord
 
 SCALED = "_scaled"
 
-JOB = "job"
-"""The array of an archive that says how the job ended."""
+JOB = "job"  # the array of an archive that says how the job ended
 
 
 class JobResult:

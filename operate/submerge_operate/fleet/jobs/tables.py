@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from submerge_aggregator.jobs.record import JobRecord
     from submerge_aggregator.jobs.views import JobDetails, JobView, LeftView
 
-MOST_NAMES = 5
-"""Nodes that a line names."""
+MOST_NAMES = 5  # nodes that a line names
 
 
 def table_of(views: Sequence[JobView], *, now: float) -> Table:
@@ -113,11 +112,8 @@ def _nodes(number: int) -> str:
 
 Lines = list[tuple[str, str]]
 
-MOST_SHARES = 8
-"""Directions that a line shows."""
-
-SHOWN_LIMIT = 0.99
-"""The share of rows whose limits a line shows."""
+MOST_SHARES = 8  # directions that a line shows
+SHOWN_LIMIT = 0.99  # the share of rows whose limits a line shows
 
 KERNEL_PCA = {"points", "kernel", "counts", "eigenvalues", "energy"}
 LANDMARKS = {"points", "kernel", "counts"}
@@ -192,11 +188,8 @@ def _limits(result: JobResult) -> str:
     return said
 
 
-MOST_CHANNELS = 20
-"""Channels that have a line."""
-
-MOST_FIGURES = 8
-"""Numbers of an array that a line shows."""
+MOST_CHANNELS = 20  # channels that have a line
+MOST_FIGURES = 8  # numbers of an array that a line shows
 
 
 def score_centers_table(result: JobResult) -> list[list[object]]:
