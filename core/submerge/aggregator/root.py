@@ -68,12 +68,12 @@ def known_noise(
     *,
     even: bool,
 ) -> Summary | None:
-    """Return a merge of all rows; with energies of channels if the group has had factors."""
+    """Return a merge of all rows; with energies of channels if the group has or had factors."""
     # One row without energies would take them from all. After a restart, scored rows and the model
     # `before` say whether there were factors.
     had = before is not None and bool(before.factors)
     had = had or (recent is not None and recent.distance is not None)
-    return ledger.with_energies(seen, even=even) if seen is not None and had else seen
+    return None if seen is None else ledger.with_energies(seen, even=even, had=had)
 
 
 def without_energies(ledger: Ledger) -> frozenset[str]:

@@ -361,18 +361,19 @@ class InfluenceNotes:
         }
         moved = frozenset(movers(measured))
         new, self._moved = moved - self._moved, moved
-        return [Note(what, {"node": node} | facts) for node in sorted(new)]
+        return [Note(what, {"node": node} | facts, "warning") for node in sorted(new)]
 
     def _of_lacking(self, lacking: frozenset[str]) -> list[Note]:
         facts = {
             "group": self._group,
-            "meaning": "its rows stay out of the noise of each channel; where no model has had that"
-            " yet, alarms are raised by SPE and T2 in place of distances",
+            "meaning": "its rows stay out of the noise of each channel; while most nodes are like it,"
+            " alarms are raised by SPE and T2 in place of distances",
             "todo": "update it and the nodes below it; rows that an earlier version has left fade,"
             " or `nodes drop` removes them",
         }
         new, self._lacking = lacking - self._lacking, lacking
-        return [Note("no energies of channels", {"node": node} | facts) for node in sorted(new)]
+        what = "no energies of channels"
+        return [Note(what, {"node": node} | facts, "warning") for node in sorted(new)]
 
     def _of_outliers(self, outliers: Mapping[str, Outlier]) -> list[Note]:
         notes = []

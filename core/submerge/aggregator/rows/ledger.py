@@ -372,9 +372,9 @@ class Ledger:
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))
 
-    def with_energies(self, seen: Summary, *, even: bool) -> Summary:
+    def with_energies(self, seen: Summary, *, even: bool, had: bool) -> Summary:
         """Return a merge of all rows with energies of channels (`Pool.with_energies`)."""
-        return self._pool.with_energies(seen, even=even)
+        return self._pool.with_energies(seen, even=even, had=had)
 
     def waiting(self) -> Pool | None:
         """Return the merge of the rows that wait for the present schema (`Pool.waiting`)."""
