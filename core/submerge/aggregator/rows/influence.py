@@ -131,7 +131,11 @@ class InfluenceRule(NamedTuple):
     known_s: float = 86400.0  # time until the row rate of a node counts
 
     def trusts(self, node: str) -> bool:
-        return any(fnmatchcase(node, pattern) for pattern in self.trusted)
+        return is_named(node, self.trusted)
+
+
+def is_named(node: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(node, pattern) for pattern in patterns)
 
 
 class ChildSummary(NamedTuple):
@@ -352,12 +356,15 @@ class InfluenceNotes:
 
     def _of_scales(self, measured: Mapping[str, Moments]) -> list[Note]:
         what, why = "scale of a node refused", "center, scale and gamma are medians over nodes"
+        todo = "look whether the node's readings are in the right units"
         if len(measured) < LEAST_SHIFTED:
-            what, why = "node decides the scale", f"of fewer than {LEAST_SHIFTED} nodes all count"
+            what = "node decides the scale"
+            why = f"of fewer than {LEAST_SHIFTED} all count: the root waits for ten times as many"
+            todo += "; if so, it belongs in `trusted`, else: nodes quarantine NODE"
         facts = {
             "group": self._group,
             "meaning": f"pooled, it moves a scale more than {MOST_MOVED:g} times; {why}",
-            "todo": "look whether the node's readings are in the right units",
+            "todo": todo,
         }
         moved = frozenset(movers(measured))
         new, self._moved = moved - self._moved, moved
@@ -366,7 +373,7 @@ class InfluenceNotes:
     def _of_lacking(self, lacking: frozenset[str]) -> list[Note]:
         facts = {
             "group": self._group,
-            "meaning": "its rows stay out of the noise of each channel; while most nodes are like it,"
+            "meaning": "its rows stay out of the noise of each channel; while most nodes lack them,"
             " alarms are raised by SPE and T2 in place of distances",
             "todo": "update it and the nodes below it; rows that an earlier version has left fade,"
             " or `nodes drop` removes them",
