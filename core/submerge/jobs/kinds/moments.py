@@ -83,8 +83,8 @@ class MomentsJob:
             expect(up, {"squares": (self._width,)})
             if (up["squares"] < 0).any():
                 raise PeerError("squares are not negative", kind="range")
-            check_at_most("squares", up["squares"], most * (2.0 * LARGEST_READING) ** 2)
+            check_at_most("squares", up["squares"], most * (2.0 * LARGEST_READING) ** 2, clients)
         else:
             expect(up, {"counts": (2,), "sums": (self._width,)})
             check_counts(up["counts"], most)
-            check_at_most("sums", up["sums"], up["counts"][0] * LARGEST_READING)
+            check_at_most("sums", up["sums"], up["counts"][0] * LARGEST_READING, clients)
