@@ -31,12 +31,15 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
 Turn = tuple[PhaseDown, dict[str, np.ndarray]]
 
 
+def rows_of(name: str) -> np.ndarray:
+    return np.random.default_rng(ord(name)).normal(size=(ROWS, 2))
+
+
 @cache
 def turns_of(of: str) -> list[Turn]:
     """Return what one participant of a job was asked, and what it contributed."""
     name, settings = SETTINGS[of]
-    rows = {each: np.random.default_rng(ord(each)).normal(size=(ROWS, 2)) for each in "abcde"}
-    table, found = JobTable(rows, share_points=ROWS), list[Turn]()
+    table, found = JobTable({each: rows_of(each) for each in "abcde"}, share_points=ROWS), []
     share_of = table.roles["a"]._share
 
     def look(part: Any, ask: JobAsk, *rest: Any) -> JobShare:
@@ -123,3 +126,36 @@ def test_what_a_parent_takes_its_parent_takes_as_well(of, seed):
             for site in sites:
                 kind.check_up(down, site, 2)
             kind.check_up(down, kind.merge(down, sites), 4)
+
+
+@pytest.mark.parametrize("of", SETTINGS)
+@pytest.mark.parametrize("seed", range(20 if ALL else 2))
+@pytest.mark.slow
+def test_nobody_is_evicted_for_answering_what_the_largest_lie_leads_to(of, seed):
+    """Its sums count, or it is the one that leaves; what goes down, the honest can answer."""
+    name, settings = SETTINGS[of]
+    for phase in range(len(turns_of(of))):
+        # Of five and more a parent finds the one that moves a scale; of fewer their site goes.
+        parts = {"hall": {each: rows_of(each) for each in "abcde"}, "f": rows_of("f")}
+        table, rng = JobTable(parts, share_points=ROWS), np.random.default_rng(seed)
+        share_of, heard = table.roles["a"]._share, list[PhaseDown]()
+
+        def lies(part: Any, ask: JobAsk, *more: Any) -> JobShare:
+            share: JobShare = share_of(part, ask, *more)  # noqa: B023
+            if not share.arrays:
+                return share
+            heard.append(ask.down)  # noqa: B023
+            if len(heard) != phase + 1 or ask.phase.startswith("points"):  # noqa: B023
+                return share
+            kind = kind_of(ask.job)
+            for down in heard:  # noqa: B023
+                kind.check_down(down)
+            up = extreme(kind, (ask.down, dict(share.arrays)), rng)  # noqa: B023
+            return JobShare(share.place, share.left, up)
+
+        table.roles["a"]._share = lies
+        outcome = table.run(job(name, settings=settings))
+
+        assert outcome.answer is not None, (phase, outcome.failure)
+        assert {*outcome.left} <= {"a"}, (phase, outcome.left)
+        assert all(np.isfinite(array).all() for array in outcome.answer.values())
