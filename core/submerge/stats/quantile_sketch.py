@@ -99,6 +99,11 @@ def empty(grain: Grain = COARSE) -> QuantileSketch:
     return QuantileSketch(grain.level, (), grain)
 
 
+def of_counts(counts: dict[int, int], grain: Grain) -> QuantileSketch:
+    """Return the sketch of scores that are counted by their bucket at a grain's smallest level."""
+    return _collapsed(grain, grain.level, counts)
+
+
 def merged(*sketches: QuantileSketch, grain: Grain = COARSE) -> QuantileSketch:
     """Return the sketch of all scores together, of one grain, exactly, in any order or grouping."""
     level = max((sketch.level for sketch in sketches), default=grain.level)
