@@ -167,42 +167,46 @@ def evened(sketches: Sequence[QuantileSketch], nodes: Sequence[int]) -> list[Qua
     sketches = [_NOTHING if each.level > level + COARSER else each for each in sketches]
     tail = max(1, _tail_size(sum(each.n for each in sketches)) // 10)
     most = [-(-GIVEN * tail * each // sum(nodes)) or tail + 1 for each in nodes]
-    bins = [[(i << each.level - FINE.level, n) for i, n in each.bins] for each in sketches]
+    tops = [_finest(each, -1) if each.bins else -(1 << 20) for each in sketches]
     found = Counter[int]()
-    for of, room in zip(bins, most, strict=True):
-        for index, count in reversed(of):
-            found[index] += min(count, room)
+    for each, room in zip(sketches, most, strict=True):
+        for place in range(len(each.bins) - 1, -1, -1):
+            count = each.bins[place][1]
+            found[_finest(each, place)] += min(count, room)
             room -= count
             if room <= 0:
                 break
     # The point above which there are that many, if none gives more than its part.
-    point, above = -math.inf, 0
+    point, above = min(found), 0
     for index in sorted(found, reverse=True):
         above += found[index]
         if above > tail:
             point = index
             break
-    *_, second, first = sorted(of[-1][0] for of in bins if of)
-    top = round(ABOVE * (8 << -FINE.level))
-    each_top = [top + (second if of and of[-1][0] == first else first) for of in bins]
-    parts = zip(sketches, nodes, zip(bins, most, each_top, strict=True), strict=True)
-    return [_lowered(each, *part, point) if of else each for each, of, part in parts]
+    *_, second, first = sorted(tops)
+    reach = round(ABOVE * (8 << -FINE.level))
+    return [
+        _lowered(each, room, point, reach + (second if top == first else first))
+        if each.bins and of and top > point
+        else each
+        for each, of, room, top in zip(sketches, nodes, most, tops, strict=True)
+    ]
 
 
-def _lowered(
-    sketch: QuantileSketch, bins: list[tuple[int, int]], most: int, top: int, point: float
-) -> QuantileSketch:
+def _finest(sketch: QuantileSketch, place: int) -> int:
+    """Return the bucket at the smallest level that the scores of a bin are in, at most."""
+    return sketch.bins[place][0] << sketch.level - FINE.level
+
+
+def _lowered(sketch: QuantileSketch, most: int, point: int, top: int) -> QuantileSketch:
     """Return a sketch with at most so many maxima above a point, and none above the top."""
-    above = sum(count for index, count in bins if index > point)
-    if not bins or (above <= most and bins[-1][0] <= top):
-        return sketch
     counts = Counter[int]()
-    for index, count in bins:
+    for place, (_, count) in enumerate(sketch.bins):
+        index = _finest(sketch, place)
         kept = count if index <= point else min(count, most)
         most -= kept if index > point else 0
         counts[min(index, top)] += kept
-        if kept < count:
-            counts[int(point)] += count - kept
+        counts[point] += count - kept
     return of_counts({index: count for index, count in counts.items() if count}, FINE)
 
 
