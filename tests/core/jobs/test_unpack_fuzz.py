@@ -1,4 +1,4 @@
-"""Whatever a payload's header lists, it is a payload or a peer's mistake: no other error gets out."""
+"""Whatever a header lists, it is a payload or a peer's mistake: no other error gets out."""
 
 from __future__ import annotations
 
