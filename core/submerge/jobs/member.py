@@ -43,6 +43,9 @@ REMEMBERED = 64
 RESTARTED = "restarted"
 """Why a process has no part that was not there when the job opened."""
 
+Room = Callable[[], float]
+"""Returns how many bytes all jobs of a node may take from now on."""
+
 Source = Callable[[Job], HeldRows | str]
 """Returns the rows of a job's group, or why there are none for it."""
 
@@ -53,9 +56,15 @@ class JobMember:
     incarnation: Incarnation
 
     def __init__(
-        self, node: str, source: Source, rng: RandomSource, *, budget: PointBudget | None = None
+        self,
+        node: str,
+        source: Source,
+        rng: RandomSource,
+        *,
+        budget: PointBudget | None = None,
+        room: Room = lambda: math.inf,
     ) -> None:
-        self.node, self._source, self._rng = node, source, rng
+        self.node, self._source, self._rng, self._room = node, source, rng, room
         self.budget = PointBudget(0) if budget is None else budget
         self._times = JobTimes()
         self._parts: dict[str, _Part] = {}
@@ -170,6 +179,12 @@ class JobMember:
             return held
         if held.fingerprint != job.fingerprint or held.rows.shape[1:] != (job.width,):
             return "another schema"
+        needs = part.kind.bytes_for(len(held.rows))
+        room = self._room() - sum(each.needs for each in self._parts.values())
+        if needs > room:
+            mib = (f"{max(0.0, each) / 2**20:,.0f} MiB" for each in (needs, room))
+            return "it would need {} of memory, and {} are free for jobs".format(*mib)
+        part.needs = needs
         part.points = split(held.rows, job.settings, self.node)
         return ""
 
@@ -180,6 +195,7 @@ class _Part:
         self.kind: JobKind | None = None
         self.points: JobPoints | None = None
         self.memory: Any = None
+        self.needs = 0  # bytes
         self.expected = (1, 0)  # the attempt and the round that come next
         self.why = ""
 

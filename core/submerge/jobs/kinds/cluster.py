@@ -192,6 +192,11 @@ class ClusterJob:
             memory = JobPoints(scores(points.rows), scores(points.held_out))
         return memory, self._kmeans.contribute(None, down, memory, node)[1]
 
+    def bytes_for(self, rows: int) -> int:
+        """Return that of rows and summaries; features are held of some rows at once."""
+        features = self._dim * (6 * self._rank + 256)
+        return 8 * (4 * rows * self._width + features) + self._kmeans.bytes_for(rows)
+
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         """Return 0: it contributes sums, directions of features, and centers of scores."""
         return 0

@@ -159,6 +159,10 @@ class KMeansJob:
             "distances": distances,
         }
 
+    def bytes_for(self, rows: int) -> int:
+        """Return that of copies of the rows, of centers, and of distances of some rows at once."""
+        return 8 * (4 * rows + 8 * self._k) * self._width + (4 << 20)
+
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         """Return 0: what it contributes are counts, sums and centers."""
         return 0

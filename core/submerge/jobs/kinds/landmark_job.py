@@ -42,7 +42,7 @@ from submerge.jobs.points import (
     seed_of,
 )
 from submerge.jobs.roster import MOST_MEMBERS
-from submerge.kernel.nystrom import check_finite
+from submerge.kernel.nystrom import CHUNK, check_finite
 
 UNIFORM, STEPS, NODE_SHARE, MOST_STEPS = 0.25, 3, 0.25, 16
 
@@ -156,6 +156,10 @@ class LandmarksJob:
             return here, _counted(here.rows, shares=points.may_share > 0)
         offered: RowsOffered[KnownLandmarks] = memory
         return offered.gives(down, points.may_share, node)
+
+    def bytes_for(self, rows: int) -> int:
+        m = self._of.landmarks
+        return 8 * (4 * rows * self._width + (2 * min(rows, CHUNK) + 4 * m) * m)
 
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         return len(up["points"]) if down.phase.startswith("points") else 0

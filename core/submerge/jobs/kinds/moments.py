@@ -42,6 +42,9 @@ class MomentsJob:
         counts = np.array([float(len(rows)), float(len(points.held_out))])
         return None, {"counts": counts, "sums": rows.sum(axis=0)}
 
+    def bytes_for(self, rows: int) -> int:
+        return 8 * 4 * rows * self._width
+
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         """Return 0: what it contributes are sums."""
         return 0

@@ -134,6 +134,12 @@ class KernelPcaJob:
             return here, _counted(here, points.may_share)
         return _given(memory, down, points.may_share, node)
 
+    def bytes_for(self, rows: int) -> int:
+        """Return that of coordinates on the points, and of matrices over these, as they travel."""
+        of, m = self._of, self._of.points
+        embedded = 3 * rows * of.features if of.sample == "leverage" else 0
+        return 8 * (4 * rows * self._seen.width + (2 * rows + 8 * m) * m + embedded)
+
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         return len(up["points"]) if down.phase.startswith("points") else 0
 
