@@ -43,15 +43,12 @@ REMEMBERED = 64
 RESTARTED = "restarted"
 """Why a process has no part that was not there when the job opened."""
 
-Room = Callable[[], float]
-"""Returns how many bytes all jobs of a node may take from now on."""
-
 Source = Callable[[Job], HeldRows | str]
 """Returns the rows of a job's group, or why there are none for it."""
 
 
 class JobMember:
-    """A client's part in jobs; `source` is asked once a job; without a budget no row is shared."""
+    """A client's part in jobs; without a budget no row is shared. `room`: bytes for all of them."""
 
     incarnation: Incarnation
 
@@ -62,7 +59,7 @@ class JobMember:
         rng: RandomSource,
         *,
         budget: PointBudget | None = None,
-        room: Room = lambda: math.inf,
+        room: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self.node, self._source, self._rng, self._room = node, source, rng, room
         self.budget = PointBudget(0) if budget is None else budget

@@ -31,9 +31,9 @@ from submerge.stats.quantile_sketch import (
     FINE,
     QuantileSketch,
     SketchTally,
+    collapsed,
     empty,
     merged,
-    of_counts,
     packed,
     quantile,
     varint,
@@ -207,7 +207,7 @@ def _lowered(sketch: QuantileSketch, most: int, point: int, top: int) -> Quantil
         most -= kept if index > point else 0
         counts[min(index, top)] += kept
         counts[point] += count - kept
-    return of_counts({index: count for index, count in counts.items() if count}, FINE)
+    return collapsed(FINE, FINE.level, {index: n for index, n in counts.items() if n})
 
 
 def independent(kinds: int) -> float:

@@ -34,13 +34,7 @@ from submerge.jobs.kinds.kpca.answer import kernel_numbers
 from submerge.jobs.kinds.kpca.points import SLACK, own_squares, residuals
 from submerge.jobs.kinds.kpca.settings import MOST_POINTS, OF_KERNELS, kernel_setting
 from submerge.jobs.kinds.kpca.stages import KnownPoints, RowsOffered
-from submerge.jobs.points import (
-    MOST_HELD,
-    NO_ONE_SHARES,
-    JobPoints,
-    check_squares,
-    seed_of,
-)
+from submerge.jobs.points import MOST_HELD, NO_ONE_SHARES, JobPoints, check_squares, seed_of
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge.kernel.nystrom import CHUNK, check_finite
 
