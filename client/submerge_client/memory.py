@@ -1,5 +1,4 @@
-"""What saves memory: the allocator, random numbers without `numpy.random`, modules that load late;
-and how much of it there is.
+"""What saves memory, and how much there is: the allocator, entropy, modules that load late.
 
 No state and no seed: no two processes, halves of a fork or copies of a machine draw the same.
 """
