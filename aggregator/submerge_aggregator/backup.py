@@ -257,6 +257,23 @@ def root_records(copy: StoreCopy, config: AggregatorConfig) -> dict[Key, Any]:
     return kept
 
 
+def orders_in(copy: StoreCopy, config: AggregatorConfig) -> dict[str, list[str]]:
+    """Return the nodes that a copy holds orders for, by order: `banned`, `paused` and so on."""
+    found: dict[str, set[str]] = {}
+    for key, record in root_records(copy, config).items():
+        match key:
+            case ("banned", _):
+                found.setdefault("banned", set()).update(record)
+            case ("quarantined", group):
+                found.setdefault(f"quarantined in {group}", set()).update(record)
+            case ("wishes", group):
+                for name, each in record.items():
+                    orders = {"paused": each.paused, "with verdicts on alarms": each.verdicts}
+                    for order in (order for order, given in orders.items() if given):
+                        found.setdefault(f"{order} in {group}", set()).add(name)
+    return {order: sorted(nodes) for order, nodes in sorted(found.items()) if nodes}
+
+
 def refuse_different(checks: list[GroupCheck]) -> None:
     """Check that all models are the same; raises SubmergeError if one is not."""
     wrong = [f"{each.group}: {each.differs}" for each in checks if each.differs]

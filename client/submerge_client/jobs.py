@@ -27,6 +27,7 @@ from submerge.protocol.machine import Effect, Keep, Note, Now, Scored, Start, Ti
 from submerge.protocol.names import RandomSource
 from submerge_client.files import atomic_write
 from submerge_client.logs import Notes, say
+from submerge_client.memory import room_for_jobs
 from submerge_client.uplink import JobQueue, TooLarge
 
 if TYPE_CHECKING:
@@ -326,7 +327,7 @@ class ClientJobs:
 
         budget = PointBudget(self._share_points if self._shared is not None else 0)
         record = None if self._shared is None or not budget.per_day else self._shared.read()
-        member = JobMember(self._node, self._held, self._rng, budget=budget)
+        member = JobMember(self._node, self._held, self._rng, budget=budget, room=room_for_jobs)
         member.step(Start({} if record is None else {RECORD: record}), now)
         return member
 

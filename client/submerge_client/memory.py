@@ -1,4 +1,4 @@
-"""What saves memory: the allocator, random numbers without `numpy.random`, modules that load late.
+"""What saves memory, and how much there is: the allocator, entropy, modules that load late.
 
 No state and no seed: no two processes, halves of a fork or copies of a machine draw the same.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import builtins
 import ctypes
+import math
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -104,6 +106,66 @@ def _function(name: str) -> Any:
     # musl has neither; a library that has one of them only is none that we know.
     known = all(hasattr(library, each) for each in ("mallopt", "malloc_trim"))
     return getattr(library, name) if known else None
+
+
+FOR_JOBS = 0.75
+"""Share of what a process may still take that its jobs may."""
+
+
+def room_for_jobs(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> float:
+    """Return how many bytes jobs may take: by cgroups, limits of the process, and the machine."""
+    free, limit = free_bytes(proc), cgroup_limit(proc, cgroups)
+    try:
+        import resource  # not where there is no Unix
+
+        pages = [int(each) for each in (proc / "self/statm").read_text().split()]
+        size, resident, _, _, _, data, _ = (each * os.sysconf("SC_PAGE_SIZE") for each in pages)
+    except (ImportError, OSError, ValueError):
+        return math.inf
+    rooms = [math.inf if free is None else free, math.inf if limit is None else limit - resident]
+    for name, taken in ((resource.RLIMIT_AS, size), (resource.RLIMIT_DATA, data)):
+        soft, _ = resource.getrlimit(name)
+        rooms.append(math.inf if soft == resource.RLIM_INFINITY else soft - taken)
+    return FOR_JOBS * max(0.0, min(rooms))
+
+
+def free_bytes(proc: Path) -> int | None:
+    try:
+        lines = (proc / "meminfo").read_text().splitlines()
+        fields = dict(line.split(":", 1) for line in lines if ":" in line)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def cgroup_limit(proc: Path, cgroups: Path) -> int | None:
+    """Return the lowest limit of this process's cgroups; None if there is none."""
+    try:
+        lines = (proc / "self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    limits = []
+    for line in lines:
+        _, controllers, place = line.split(":", 2)
+        top, name = cgroups, "memory.max"
+        if controllers:
+            if "memory" not in controllers.split(","):
+                continue
+            top, name = cgroups / "memory", "memory.limit_in_bytes"
+        inner = top / place.lstrip("/")
+        for folder in (inner, *inner.parents):
+            limits += _number(folder / name)
+            if folder == top:
+                break
+    return min(limits, default=None)
+
+
+def _number(path: Path) -> list[int]:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return []
+    return [int(text)] if text.isdecimal() else []
 
 
 class SystemEntropy:

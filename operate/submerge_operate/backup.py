@@ -352,7 +352,7 @@ def restore(file: Path, config: Path, anyway: bool) -> None:
     report again all that they hold, and no reading counts twice. What nodes had reported since
     FILE was made and hold no more is missing; so are orders given since, bans among them.
     """
-    from submerge_aggregator.backup import check_models, read_copy, refuse_different
+    from submerge_aggregator.backup import check_models, orders_in, read_copy, refuse_different
     from submerge_operate.root_config import root_config
 
     loaded = root_config(config)
@@ -370,6 +370,8 @@ def restore(file: Path, config: Path, anyway: bool) -> None:
     click.echo(f"{loaded.store} is the store of {moment}, with {learnt:,} readings")
     if before is not None:
         click.echo(f"the store before is {before}")
+    for order, nodes in orders_in(copy, loaded).items():
+        click.echo(f"it brings back, {order}: {', '.join(nodes)}")
     click.echo("start the root; then give again the orders since (submerge aggregator audit)")
 
 

@@ -388,7 +388,7 @@ def models(draw: Any, *, known: bool = False) -> Model:
     text = draw(st.sampled_from([schema.canonical, b"", b"a form to come"]))
     if text == schema.canonical and schema.linear:
         measured = measured and replace(measured, linear=())
-        maxima = maxima and maxima.without("linear")
+        maxima = maxima and maxima.replaced("linear")
     fingerprint = parts.fingerprint_of_text(text)
     return Model(
         draw(names),

@@ -39,7 +39,7 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     kind: str
     settings: dict[str, Plain] = {}
     exact: bool = True
-    least: int = 1
+    least: int = 0
     rounds: int = 500
     attempts: int = 8
     open_s: float = 60.0

@@ -71,7 +71,8 @@ class LandmarkChooser:
     def ended(self, outcome: JobOutcome) -> None:
         """Take the end of a job, if it is one of these."""
         job = outcome.job
-        if self._choosing.get(job.group) != job:
+        chosen = self._choosing.get(job.group)
+        if chosen is None or chosen.id != job.id:
             return
         if outcome.answer is None:
             del self._choosing[job.group]

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from submerge import PeerError
 from submerge.aggregator.node import AggregatorNode
 from submerge.errors import SubmergeError, UsageError
+from submerge.jobs import roster
 from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.machine import (
     CancelJob,
@@ -209,6 +210,9 @@ class JobEffects:
         facts: dict[str, Any] = {"job": outcome.job.id, "kind": outcome.job.kind}
         facts |= {"why": outcome.failure} if outcome.failure else {}
         say("job failed" if outcome.failure else "job ended", **facts)
+        if not outcome.failure and len(outcome.left) > (stayed := roster.size(outcome.stayed)):
+            facts |= {"stayed": stayed, "left": len(outcome.left)}
+            say("fewer stayed in a job than left", level="warning", **facts)
         self.board.ended(outcome, now.wall)
         if self.on_end is not None:
             self.on_end(outcome)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 
 from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.rows.pool import Row
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Census, Incarnation, ScoreSketches
-from submerge.stats.block_maxima import BlockMaxima
+from submerge.stats.block_maxima import WINDOW_S, BlockMaxima, evened
 from submerge.stats.block_maxima import pooled as pooled_maxima
 from submerge.stats.quantile_sketch import QuantileSketch, merged, quantile
 from submerge.stats.score_limits import Limits
@@ -99,20 +100,24 @@ def _values(sketch: QuantileSketch) -> tuple[float, ...]:
 def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
     """Return the nodes' block maxima, without clients whose median is as high as the rarest."""
     # A machine that was faulty while limits were measured must not raise them.
-    heard: dict[str, tuple[float, bool, BlockMaxima]] = {}
+    heard: dict[str, tuple[float, bool, int, BlockMaxima]] = {}
     for row in ledger.current():
         stamp, sketches = row.report.stamp, row.report.scores
         at = ledger.presence.heard[stamp.node, stamp.incarnation]
         # A node's blocks outlive its incarnations: two rows of it contain the same blocks.
-        last, _, _ = heard.get(stamp.node, (-math.inf, False, None))
+        last, *_ = heard.get(stamp.node, (-math.inf,))
         if sketches is not None and sketches.maxima is not None and at >= last:
             maxima = sketches.maxima
+            if row.from_client and maxima.span_s > 4 * WINDOW_S:
+                continue  # no client keeps so many: it would decide the limits by their number
             if row.from_client and sum(maxima.lengths) > 1:
                 maxima = replace(maxima, lengths=())  # a client is one node
-            heard[stamp.node] = at, row.from_client, maxima
-    parts = [(single, maxima) for _, single, maxima in heard.values()]
+            nodes = 0 if row.from_client or row.report.census is None else row.report.census.nodes
+            heard[stamp.node] = at, row.from_client, max(1, nodes), maxima
+    parts = [(single, maxima) for _, single, _, maxima in heard.values()]
     held = ledger.histories.sketches(ledger.fingerprint)
     parts += [(False, each.maxima) for each in held if each.maxima is not None]
+    nodes_of = [nodes for _, _, nodes, _ in heard.values()] + [0] * (len(parts) - len(heard))
     for kind in KINDS:
         middles = sorted(
             quantile(each.of(kind), 0.5)
@@ -125,12 +130,25 @@ def _typical_maxima(ledger: Ledger) -> list[BlockMaxima]:
         if sum(middle > most for middle in middles) > MOST_UNLIKE * len(middles):
             continue  # they are another kind of machine, and not faulty
         parts = [
-            (single, each.without(kind))
+            (single, each.replaced(kind))
             if single and each.of(kind).n >= LEAST_BLOCKS and quantile(each.of(kind), 0.5) > most
             else (single, each)
             for single, each in parts
         ]
-    return [each for _, each in parts]
+    return _evened([each for _, each in parts], nodes_of)
+
+
+def _evened(parts: list[BlockMaxima], nodes: list[int]) -> list[BlockMaxima]:
+    """Return maxima of which no node of five or more gives so many high ones that it decides."""
+    for block_s, kind in product(sorted({each.block_s for each in parts}), KINDS):
+        alike = [each.block_s == block_s and each.of(kind).n > 0 for each in parts]
+        places = [i for i, each in enumerate(alike) if each]
+        of = [nodes[i] for i in places]
+        if sum(each > 0 for each in of) >= LEAST_CLIENTS:
+            sketches = evened([parts[i].of(kind) for i in places], of)
+            for i, sketch in zip(places, sketches, strict=True):
+                parts[i] = parts[i].replaced(kind, sketch)
+    return parts
 
 
 def latest_row_per_node(ledger: Ledger) -> list[tuple[tuple[str, Incarnation], Row]]:

@@ -12,6 +12,7 @@ from submerge._linalg import Array
 from submerge.aggregator.alarms.below import alarm_status, widening
 from submerge.aggregator.plan import GroupPlan, carried_over, known_scaling, with_known
 from submerge.aggregator.rollup import census, limits, scores, staleness
+from submerge.aggregator.rows.influence import is_named
 from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.rows.pool import knows_energies
 from submerge.errors import UsageError
@@ -26,7 +27,7 @@ from submerge.protocol.summaries import Subspaces, Summary, below
 from submerge.robust import influence
 from submerge.schema import Schema
 from submerge.stats.block_length import group_block_s
-from submerge.stats.moments import Moments, spread
+from submerge.stats.moments import LEAST_NODES, Moments, movers, spread
 
 # A root makes each version higher than every version in use below, because no child takes a lower
 # one: the clock of an earlier root may have run years ahead, and its store may be lost. A report
@@ -67,12 +68,12 @@ def known_noise(
     *,
     even: bool,
 ) -> Summary | None:
-    """Return a merge of all rows; with energies of channels if the group has had factors."""
+    """Return a merge of all rows; with energies of channels if the group has or had factors."""
     # One row without energies would take them from all. After a restart, scored rows and the model
     # `before` say whether there were factors.
     had = before is not None and bool(before.factors)
     had = had or (recent is not None and recent.distance is not None)
-    return ledger.with_energies(seen, even=even) if seen is not None and had else seen
+    return None if seen is None else ledger.with_energies(seen, even=even, had=had)
 
 
 def without_energies(ledger: Ledger) -> frozenset[str]:
@@ -141,6 +142,11 @@ SOONER = 4
 is scored."""
 
 
+HELD = 10
+"""A scale that one of few nodes moves more than tenfold waits for so many times as many readings of
+the others: a person is told meanwhile, for it is settled for good."""
+
+
 class Settled(NamedTuple):
     """What rows have settled: the schema, and the rank that was chosen, 0 while there is none."""
 
@@ -158,10 +164,22 @@ def settle(plan: GroupPlan, ledger: Ledger, rank: int, least: int) -> Settled:
         schema = carried  # also a channel that was away is measured as it was
     elif isinstance(schema.features, OpenLandmarks):
         pass  # with the landmarks, all at once: `fleet_landmarks`
-    elif plan.settles and moments is not None and moments.count >= enough:
+    elif not plan.settles or moments is None or moments.count < enough:
+        pass  # it is settled, or it is too early
+    elif not held_by(plan, ledger, enough):
         schema = settled_schema(schema, moments, learns_scaling=plan.learns_scaling)
         schema = with_known(schema, known)
     return Settled(schema, rank or rank_by_rows(plan, ledger))
+
+
+def held_by(plan: GroupPlan, ledger: Ledger, enough: int) -> list[str]:
+    """Return the nodes that keep a schema open: of fewer than five, each moves a scale tenfold."""
+    nodes = ledger.counted.moments_by_node()
+    count = sum(node.count for node in nodes.values())
+    found = movers(nodes) if len(nodes) < LEAST_NODES else []
+    # How many readings it claims itself is not asked.
+    young = [name for name in found if count - nodes[name].count < HELD * enough]
+    return [name for name in young if not is_named(name, plan.trusted)]
 
 
 def published_rank(plan: GroupPlan, schema: Schema, chosen: int) -> int:
@@ -245,7 +263,7 @@ def wanted(plan: GroupPlan, ledger: Ledger | None, least: int) -> LandmarksWante
     if not plan.settles:
         return None  # an aggregator below the root has its schema from there
     moments = ledger.moments()
-    if moments is None or moments.count < max(1, least):
+    if moments is None or moments.count < max(1, least) or held_by(plan, ledger, least):
         return None
     return choice_for(plan, ledger.schema)
 

@@ -130,9 +130,15 @@ def check_counts(counts: npt.NDArray[Any], most: float) -> None:
         raise PeerError(f"counts are whole numbers, together {most:g} at most", kind="range")
 
 
-def check_at_most(what: str, values: Any, most: Any) -> None:
+def off_by(off: float, clients: int) -> float:
+    """Return by how much what so many clients say may be off: more than theirs are together."""
+    # What one parent has taken must be within what the next one takes, rounding included.
+    return off * (1.0 + 4.0 * math.log2(clients))
+
+
+def check_at_most(what: str, values: Any, most: Any, clients: int) -> None:
     """Refuse numbers that are larger, either way, than rows lead to, with `PeerError`."""
-    if not (np.abs(values) <= most * (1.0 + OFF)).all():
+    if not (np.abs(values) <= most * (1.0 + off_by(OFF, clients))).all():
         raise PeerError(f"{what} are larger than so many rows lead to", kind="range")
 
 

@@ -47,9 +47,9 @@ class JobAsk:
     def pack(self) -> bytes:
         header = {each.name: getattr(self, each.name) for each in fields(self)}
         arrays = header.pop("arrays")
-        return pack(
-            header | {"job": self.job.written(), "place": roster.written(self.place)}, arrays
-        )
+        # The root alone looks at `least`, and nodes of earlier versions take no 0.
+        job = self.job.written() | {"least": max(1, self.job.least)}
+        return pack(header | {"job": job, "place": roster.written(self.place)}, arrays)
 
     @classmethod
     def unpack(cls, body: bytes) -> JobAsk:

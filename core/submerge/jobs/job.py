@@ -46,7 +46,7 @@ class Job:
     exact: bool = True  # without a participant that leaves, the job begins again
     attempts: int = 8  # of an exact job, at most
     rounds: int = 500  # of an attempt, at most
-    least: int = 1  # fewer participants are a failure
+    least: int = 0  # fewer participants are a failure; 0: more than half have to stay
     # A piece and what is around it have to fit the smallest limit of a parent, 64 KiB in a narrow
     # group, and that of a broker.
     piece_bytes: int = 48 << 10
@@ -64,7 +64,7 @@ class Job:
         whole("width", self.width, least=1, most=MOST_WIDTH)
         whole("attempts", self.attempts, least=1, most=1000)
         whole("rounds", self.rounds, least=1, most=MOST_ROUNDS)
-        whole("least", self.least, least=1, most=MOST_MEMBERS)
+        whole("least", self.least, least=0, most=MOST_MEMBERS)
         whole("piece_bytes", self.piece_bytes, least=LEAST_PIECE, most=MOST_PIECE)
         whole("payload_bytes", self.payload_bytes, least=LEAST_PIECE, most=MOST_PAYLOAD)
         if not _plain(self.settings) or len(json.dumps(dict(self.settings))) > MOST_SETTINGS:

@@ -60,6 +60,9 @@ class JobKind(Protocol):
     ) -> tuple[Any, Arrays]:
         """Return a participant's memory for later rounds, and its contribution to this one."""
 
+    def bytes_for(self, rows: int) -> int:
+        """Return how many bytes a participant with so many rows needs in any round, at most."""
+
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         """Return how many rows a contribution holds as they are: at most `points.may_share`."""
 

@@ -48,14 +48,20 @@ Source = Callable[[Job], HeldRows | str]
 
 
 class JobMember:
-    """A client's part in jobs; `source` is asked once a job; without a budget no row is shared."""
+    """A client's part in jobs; without a budget no row is shared. `room`: bytes for all of them."""
 
     incarnation: Incarnation
 
     def __init__(
-        self, node: str, source: Source, rng: RandomSource, *, budget: PointBudget | None = None
+        self,
+        node: str,
+        source: Source,
+        rng: RandomSource,
+        *,
+        budget: PointBudget | None = None,
+        room: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        self.node, self._source, self._rng = node, source, rng
+        self.node, self._source, self._rng, self._room = node, source, rng, room
         self.budget = PointBudget(0) if budget is None else budget
         self._times = JobTimes()
         self._parts: dict[str, _Part] = {}
@@ -170,6 +176,12 @@ class JobMember:
             return held
         if held.fingerprint != job.fingerprint or held.rows.shape[1:] != (job.width,):
             return "another schema"
+        needs = part.kind.bytes_for(len(held.rows))
+        room = self._room() - sum(each.needs for each in self._parts.values())
+        if needs > room:
+            mib = (f"{max(0.0, each) / 2**20:,.0f} MiB" for each in (needs, room))
+            return "it would need {} of memory, and {} are free for jobs".format(*mib)
+        part.needs = needs
         part.points = split(held.rows, job.settings, self.node)
         return ""
 
@@ -180,6 +192,7 @@ class _Part:
         self.kind: JobKind | None = None
         self.points: JobPoints | None = None
         self.memory: Any = None
+        self.needs = 0  # bytes
         self.expected = (1, 0)  # the attempt and the round that come next
         self.why = ""
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.errors import PeerError, ShapeError, UsageError, whole
 from submerge.features.draws import uniforms, words, words_at
-from submerge.jobs.arrays import Arrays
+from submerge.jobs.arrays import Arrays, check_at_most
 from submerge.jobs.job import Settings
 from submerge.protocol.machine import Key, Now
 
@@ -66,6 +66,16 @@ def check_nodes(arrays: Arrays, nodes: Iterable[str]) -> None:
     """Refuse rows of other nodes with a PeerError: an array `nodes` says whose they are."""
     if "nodes" in arrays and not set(arrays["nodes"].tolist()) <= set(map(node_id, nodes)):
         raise PeerError("rows are of nodes that do not take part there", kind="name")
+
+
+def check_squares(count: float, mean: Array, squares: Array, clients: int) -> None:
+    """Refuse a mean, and squares about it, that `count` rows do not have, with a PeerError."""
+    if (squares < 0).any():
+        raise PeerError("squares are not negative", kind="range")
+    check_at_most("means", mean, LARGEST_READING * (count > 0), clients)
+    # About zero: those about a mean grow where children with other means are merged.
+    about_zero = squares + count * np.square(mean)
+    check_at_most("squares", about_zero, count * LARGEST_READING**2, clients)
 
 
 def seed_of(settings: Settings) -> int:

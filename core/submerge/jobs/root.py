@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -247,6 +248,8 @@ class RunningJob:
         place = share.place
         self.opened = {} if not isinstance(place, Mapping) else roster.without_repeats(place)
         self.stayed = self.opened
+        if not self.job.least:
+            self.job = replace(self.job, least=roster.size(self.opened) // 2 + 1)
         names = roster.names(self.opened)
         self._declined = {name: why for name, why in share.left.items() if name not in names}
 

@@ -333,7 +333,7 @@ class Model:
     staleness : (p50, p99, max). Seconds since clients were last heard, rounded up to powers of two.
     created, expires : Wall time at the root, seconds. An expired model still scores, and is marked
         as expired.
-    factors : Empty while a row of the group has no energies of channels.
+    factors : Empty until more than half of the nodes report energies of channels.
     rank : Directions of the summary that SPE and T2 are of; 0 leaves it to each node's
         configuration.
     widened : Factor on alarm limits, 1 or more.

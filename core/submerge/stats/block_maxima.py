@@ -15,7 +15,8 @@ that a share q of the block maxima exceeds allows at most q alarms a block (docs
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +31,7 @@ from submerge.stats.quantile_sketch import (
     FINE,
     QuantileSketch,
     SketchTally,
+    collapsed,
     empty,
     merged,
     packed,
@@ -109,9 +111,9 @@ class BlockMaxima:
         sketch: QuantileSketch = getattr(self, kind)
         return sketch
 
-    def without(self, kind: By) -> BlockMaxima:
-        """Return the maxima without one kind of score."""
-        by = {each: empty(FINE) if each == kind else self.of(each) for each in KINDS}
+    def replaced(self, kind: By, sketch: QuantileSketch = _NOTHING) -> BlockMaxima:
+        """Return the maxima with another sketch of one kind of score, or without it."""
+        by = {each: sketch if each == kind else self.of(each) for each in KINDS}
         return BlockMaxima(**by, longest=self.longest, block_s=self.block_s, lengths=self.lengths)
 
     @property
@@ -149,6 +151,63 @@ def pooled(*parts: BlockMaxima) -> BlockMaxima:
         block_s=block_s,
         lengths=tuple(counts),
     )
+
+
+GIVEN, ABOVE = 3, 1.0
+"""Of the highest tenth of a tail one node of n gives 3 / n at most, and the lowest of what it has;
+no maximum counts for more than 2^1 times the highest of all other nodes."""
+
+COARSER = 2
+"""Levels above that of most nodes from which on a sketch would make all limits coarse."""
+
+
+def evened(sketches: Sequence[QuantileSketch], nodes: Sequence[int]) -> list[QuantileSketch]:
+    """Return sketches of one kind so that none of them decides a limit; of 0 `nodes`: as it is."""
+    level = sorted(each.level for each in sketches)[len(sketches) // 2]
+    sketches = [_NOTHING if each.level > level + COARSER else each for each in sketches]
+    tail = max(1, _tail_size(sum(each.n for each in sketches)) // 10)
+    most = [-(-GIVEN * tail * each // sum(nodes)) or tail + 1 for each in nodes]
+    tops = [_finest(each, -1) if each.bins else -(1 << 20) for each in sketches]
+    found = Counter[int]()
+    for each, room in zip(sketches, most, strict=True):
+        for place in range(len(each.bins) - 1, -1, -1):
+            count = each.bins[place][1]
+            found[_finest(each, place)] += min(count, room)
+            room -= count
+            if room <= 0:
+                break
+    # The point above which there are that many, if none gives more than its part.
+    point, above = min(found), 0
+    for index in sorted(found, reverse=True):
+        above += found[index]
+        if above > tail:
+            point = index
+            break
+    *_, second, first = sorted(tops)
+    reach = round(ABOVE * (8 << -FINE.level))
+    return [
+        _lowered(each, room, point, reach + (second if top == first else first))
+        if each.bins and of and top > point
+        else each
+        for each, of, room, top in zip(sketches, nodes, most, tops, strict=True)
+    ]
+
+
+def _finest(sketch: QuantileSketch, place: int) -> int:
+    """Return the bucket at the smallest level that the scores of a bin are in, at most."""
+    return sketch.bins[place][0] << sketch.level - FINE.level
+
+
+def _lowered(sketch: QuantileSketch, most: int, point: int, top: int) -> QuantileSketch:
+    """Return a sketch with at most so many maxima above a point, and none above the top."""
+    counts = Counter[int]()
+    for place, (_, count) in enumerate(sketch.bins):
+        index = _finest(sketch, place)
+        kept = count if index <= point else min(count, most)
+        most -= kept if index > point else 0
+        counts[min(index, top)] += kept
+        counts[point] += count - kept
+    return collapsed(FINE, FINE.level, {index: n for index, n in counts.items() if n})
 
 
 def independent(kinds: int) -> float:
@@ -226,10 +285,14 @@ def _fitted(sketch: QuantileSketch, share: float) -> float:
     return max(floor + scale * float(beyond), quantile(sketch, 1 - share))
 
 
+def _tail_size(n: int) -> int:
+    return min(n // 2, max(LEAST_TAIL, min(MOST_TAIL, int(TAIL * n))))
+
+
 @lru_cache(maxsize=16)
 def _tail(sketch: QuantileSketch) -> tuple[int, float, float, float, float]:
     """Return how many maxima a tail has, where it begins, its highest, its shape and its scale."""
-    size = min(sketch.n // 2, max(LEAST_TAIL, min(MOST_TAIL, int(TAIL * sketch.n))))
+    size = _tail_size(sketch.n)
     excess = _highest(sketch, size + 1)
     floor, highest, excess = float(excess[0]), float(excess[-1]), excess[1:] - excess[0]
     # Each excess is weighted by the probability of a smaller one (Hosking and Wallis, eq. 4, 5).

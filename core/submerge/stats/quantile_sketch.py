@@ -81,7 +81,7 @@ class QuantileSketch:
         Scores below 2^-900, also 0, count as 2^-900; those above 2^900, also infinite
         ones, count as 2^900. A negative score or NaN is a `UsageError`.
         """
-        return _collapsed(grain, grain.level, _counts(_indices(values, grain)))
+        return collapsed(grain, grain.level, _counts(_indices(values, grain)))
 
     @property
     def n(self) -> int:
@@ -107,7 +107,7 @@ def merged(*sketches: QuantileSketch, grain: Grain = COARSE) -> QuantileSketch:
         for index, count in sketch.bins:
             wide = _widened(index, level - sketch.level)
             counts[wide] = counts.get(wide, 0) + count
-    return _collapsed(grain, level, counts)
+    return collapsed(grain, level, counts)
 
 
 def quantile(sketch: QuantileSketch, q: float, *, falling: bool = False) -> float:
@@ -210,7 +210,7 @@ class SketchTally:
     @property
     def windows(self) -> tuple[QuantileSketch, QuantileSketch]:
         """The previous window and the current one."""
-        return self._previous, _collapsed(self._grain, self._grain.level, dict(self._current))
+        return self._previous, collapsed(self._grain, self._grain.level, dict(self._current))
 
     @property
     def sketch(self) -> QuantileSketch:
@@ -283,7 +283,8 @@ def _reach(level: int) -> tuple[int, int]:
     return _widened(-most, levels), _widened(most, levels)
 
 
-def _collapsed(grain: Grain, level: int, counts: dict[int, int]) -> QuantileSketch:
+def collapsed(grain: Grain, level: int, counts: dict[int, int]) -> QuantileSketch:
+    """Return the sketch of scores that are counted by bucket, at the smallest level that fits."""
     while len(counts) > grain.bins:
         wider: dict[int, int] = {}
         for index, count in counts.items():

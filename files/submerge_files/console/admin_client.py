@@ -144,16 +144,20 @@ def admin_client_of(
 def confirm(warning: str, question: str) -> None:
     """Go on only after a yes."""
     click.echo(warning, err=True)
+    if not agrees(question):
+        click.echo("nothing has changed", err=True)
+        sys.exit(1)
+
+
+def agrees(question: str) -> bool:
+    """Return whether a person says yes; raises UsageError where there is none."""
     try:
-        sure = click.confirm(question, err=True)
+        return click.confirm(question, err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise
         click.echo(err=True)  # the question stands without a line's end
         raise UsageError("expected an answer, got none: add --yes") from None
-    if not sure:
-        click.echo("nothing has changed", err=True)
-        sys.exit(1)
 
 
 def value_in(answer: bytes, form: type[Answer]) -> Answer:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import submerge
 from submerge.protocol.machine import Now
+from submerge_client.memory import cgroup_limit, free_bytes
 from submerge_files.console.units import in_words, moment, size_of
 from submerge_operate.doctor.findings import Finding, fails, ok, warning
 
@@ -78,8 +79,8 @@ def memory(
     need: int, *, proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")
 ) -> Iterator[Finding]:
     """Check that `need` bytes are free, on the machine and for this service."""
-    available = _available(proc)
-    limit = _limit(proc, cgroups)
+    available = free_bytes(proc)
+    limit = cgroup_limit(proc, cgroups)
     if available is None:
         yield warning("memory", "free memory is unknown on this machine", "see free -m")
         return
@@ -106,42 +107,3 @@ def _hint(error: OSError, folder: Path) -> str:
         case 13 | 1:
             return f"run this as the program's user, or chown {folder} to it"
     return "choose another place"
-
-
-def _available(proc: Path) -> int | None:
-    try:
-        lines = (proc / "meminfo").read_text().splitlines()
-        fields = dict(line.split(":", 1) for line in lines if ":" in line)
-        return int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return None
-
-
-def _limit(proc: Path, cgroups: Path) -> int | None:
-    """Return the lowest limit of this process's cgroups; None if there is none."""
-    try:
-        lines = (proc / "self/cgroup").read_text().splitlines()
-    except OSError:
-        return None
-    limits = []
-    for line in lines:
-        _, controllers, place = line.split(":", 2)
-        top, name = cgroups, "memory.max"
-        if controllers:
-            if "memory" not in controllers.split(","):
-                continue
-            top, name = cgroups / "memory", "memory.limit_in_bytes"
-        inner = top / place.lstrip("/")
-        for folder in (inner, *inner.parents):
-            limits += _number(folder / name)
-            if folder == top:
-                break
-    return min(limits, default=None)
-
-
-def _number(path: Path) -> list[int]:
-    try:
-        text = path.read_text().strip()
-    except OSError:
-        return []
-    return [int(text)] if text.isdecimal() else []

@@ -17,6 +17,7 @@ from submerge_files.console.admin_client import (
     AdminCommand,
     AdminGroup,
     ListedFirst,
+    agrees,
     confirm,
     console_of,
     say_back,
@@ -366,15 +367,27 @@ def ban(at: AggregatorOptions, node: str, yes: bool, as_json: bool) -> None:
     """Refuse NODE in every group, here and at every aggregator below.
 
     Its joins and reports are refused, and what it watches ends. What it has reported stays in the
-    model: `submerge nodes forget --ban` takes that out as well. NODE need not be known here.
+    model unless it is quarantined as well, as it asks; `submerge nodes forget --ban` takes it out
+    for good. NODE need not be known here.
     """
+    admin, done = at.admin(), "is banned in every group"
+    placed = [each for each in nodes_below(admin, admin.groups()).nodes if each.view.node == node]
+    held = [each for each in placed if _learnt(each.view) and not each.view.quarantined]
+    stays = f"its {sum(_learnt(each.view) for each in held):,} readings stay in the model"
     if not yes:
         confirm(
             f"{node} is refused in every group, here and below, until `submerge nodes unban`."
             " If it is an aggregator, all below it is cut off.",
             "Ban it?",
         )
-    _set_ban(at, node, "ban", "is banned in every group", as_json=as_json)
+    if held and not yes and agrees(f"{stays}: quarantine as well?"):
+        for each in held:
+            found = FoundNode(node, each.view.group, each.under, each.view)
+            order(admin, found, "quarantine", lambda view: bool(view and view.quarantined))
+        done += ", and its rows are quarantined"
+    elif held:
+        done += f"; {stays}: `submerge nodes quarantine {node}` takes them out"
+    _set_ban(at, node, "ban", done, as_json=as_json)
 
 
 @command.command(
@@ -441,9 +454,12 @@ def _rows_of(known: NodeView) -> str:
     return f"it has {', '.join(rows) or 'no live rows'}"
 
 
+def _learnt(known: NodeView) -> int:
+    return sum(row.learnt for row in known.rows) + sum(each.learnt for each in known.sealed)
+
+
 def _warning(node: str, group: str, known: NodeView, *, ban: bool) -> str:
-    learnt = sum(row.learnt for row in known.rows) + sum(each.learnt for each in known.sealed)
-    leave = f"{learnt:,} readings leave the model, here and, with the next report, above."
+    leave = f"{_learnt(known):,} readings leave the model, here and, with the next report, above."
     lines = [
         f"{node} of group {group}: {leave}",
         "This cannot be undone, and does not change the row of a dead aggregator above.",

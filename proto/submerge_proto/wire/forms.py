@@ -403,7 +403,7 @@ def _model_of(message: pb.Model) -> Model:
     if schema is not None and schema.linear:
         # Not refused: one child's third sketch would cost all others the model.
         said["limits"] = said["limits"] and replace(said["limits"], linear=())
-        said["maxima"] = said["maxima"] and said["maxima"].without("linear")
+        said["maxima"] = said["maxima"] and said["maxima"].replaced("linear")
     p50, p99, most = (real("staleness", getattr(message, field)) for field in _STALENESS)
     return Model(
         **said,

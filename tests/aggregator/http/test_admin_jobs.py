@@ -101,7 +101,7 @@ def test_an_order_and_its_end_are_recorded(house, recorded):
         ({**KMEANS, "group": "hall"}, "group"),
         ({**KMEANS, "width": 3}, "width"),
         ({**KMEANS, "job_s": -1.0}, "job_s"),
-        ({**KMEANS, "least": 0}, "least"),
+        ({**KMEANS, "least": -1}, "least"),
     ],
 )
 def test_an_order_that_makes_no_sense_opens_nothing(house, fleet, recorded, order, why):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from submerge import UsageError
-from submerge.jobs.envelopes import JobShare
+from submerge.jobs.envelopes import OPENING, JobAsk, JobShare
 from submerge.jobs.job import Leaver
 from submerge.jobs.local_run import run_here
 from submerge.jobs.machine import CancelJob, ChildrenKnown, JobHeard, JobPiece, OpenJob
@@ -108,7 +108,7 @@ def test_an_aggregator_that_restarts_gets_everything_from_its_children_again():
 
 def test_an_aggregator_that_stays_away_takes_its_children_with_it():
     """Both are named."""
-    outcome = Staged(fleet(), (1, 1), stops("hall")).run(job("moments"))
+    outcome = Staged(fleet(), (1, 1), stops("hall")).run(job("moments", least=2))
 
     assert {"a": Leaver("silent", 0), "b": Leaver("silent", 0)} == outcome.left
     assert same(run_here("moments", {}, {"gate": fleet()["gate"]}), outcome.answer)
@@ -147,6 +147,27 @@ def test_a_job_fails_clearly(fields, says):
 
     assert says in outcome.failure
     assert {"b"} == outcome.left.keys()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_more_than_half_have_to_stay_where_nothing_is_said(exact):
+    """A few that make all others leave had an answer of their own; `least` allows it still."""
+    parts = fleet()
+    stayed = Staged(parts, (1, 1), stops("b")).run(job("moments", exact=exact))
+    half = Staged(parts, (1, 1), stops("hall")).run(job("moments", exact=exact))
+    few = Staged(parts, (1, 1), stops("hall")).run(job("moments", exact=exact, least=1))
+
+    assert (3, "") == (stayed.job.least, stayed.failure)
+    assert "2 participants stayed, 3 needed" == half.failure
+    assert half.answer is None is not few.answer
+
+
+def test_earlier_versions_read_a_job_of_which_nothing_is_said():
+    """They take no 0: what travels says what they had as default."""
+    asked = JobAsk(job(), 0, 60.0, None, OPENING, {})
+
+    assert 0 == asked.job.least
+    assert 1 == JobAsk.unpack(asked.pack()).job.least
 
 
 def test_a_job_that_no_node_takes_part_in_fails():

@@ -279,10 +279,26 @@ def test_one_report_without_energies_takes_factors_from_no_one(site):
     np.testing.assert_allclose(variances(before), variances(model), rtol=0.3)
     notes = [each for each in table.hosts[site].notes if each.what == "no energies of channels"]
     assert [client] == [note.facts["node"] for note in notes]
+    assert "warning" == notes[0].level
     # Nor does a root that has just begun forget it: rows say that they are scored by distances.
     table.restarts("r")
     read(table, seed=2)
     assert table.hosts["r"].model.factors
+
+
+def test_one_node_that_never_has_energies_keeps_no_one_from_factors():
+    """A group had none from its first day on, as long as one kit reported without."""
+    table = fleet("r0")
+    table.client("r0", under="r", schema=Schema(5))
+    table.passes(30)
+    table.step("r0", Reading(readings(50, seed=9)))
+    table.passes(2000)
+    assert not table.hosts["r"].model.factors
+    rows = 50 + read(table)
+    model = table.hosts["r"].model
+
+    assert rows == model.counts.learnt
+    np.testing.assert_allclose(readings(3000).var(axis=0), variances(model), rtol=0.3)
 
 
 @pytest.mark.slow

@@ -69,6 +69,26 @@ def test_the_copy_is_the_store_and_the_one_before_stays(tmp_path, copy, submerge
     assert before == records(old)
 
 
+def test_it_says_which_orders_it_brings_back(tmp_path, submerge):
+    """A ban that was taken back since, or a pause that is over, holds again."""
+    configuration(tmp_path)
+    with House(tmp_path) as house:
+        house.hears("c0", rows(40))
+        house.hears("c1", rows(50))
+        house.asks("POST", "/bans/thief/ban")
+        house.asks("POST", "/nodes/room/c1/quarantine")
+        house.asks("POST", "/nodes/room/c0/pause")
+        copied(house, tmp_path / "a.backup")
+    done = submerge("backup", "restore", tmp_path / "a.backup", "--config", tmp_path / "root.toml")
+
+    said = [line for line in done.out.splitlines() if line.startswith("it brings back")]
+    assert said == [
+        "it brings back, banned: thief",
+        "it brings back, paused in room: c0",
+        "it brings back, quarantined in room: c1",
+    ]
+
+
 def test_again_and_back_again(tmp_path, copy, submerge):
     """Each store before has a name of its own."""
     for _ in range(3):

@@ -345,6 +345,29 @@ def test_a_ban_is_asked_about_and_says_where_it_is_on_its_way(nodes, house, monk
     assert {"node": "c", "banned": False, "on_its_way": ["site"]} == view
 
 
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_ban_asks_whether_what_was_reported_stays(nodes, house, monkeypatch, answer):
+    """Its readings went on in the model, and nothing said so."""
+    house.hears("c", ROWS)
+    house.hears("d", ROWS)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"y\n{answer}\n"))
+    ran = nodes("ban", "c")
+    (view,) = (each for each in json.loads(nodes("list", "--json").out) if each["node"] == "c")
+
+    assert "its 60 readings stay in the model: quarantine as well?" in ran.err
+    assert (0, True, answer == "y") == (ran.status, view["banned"], view["quarantined"])
+    assert (answer == "y") == ("its rows are quarantined" in ran.out)
+    assert (answer == "n") == ("its 60 readings stay in the model" in ran.out)
+
+
+def test_a_ban_without_a_question_says_that_readings_stay(nodes, house):
+    house.hears("c", ROWS)
+    ran = nodes("ban", "c", "--yes")
+
+    assert "; its 60 readings stay in the model: `submerge nodes quarantine c` takes" in ran.out
+    assert "quarantined" not in nodes("list").out
+
+
 def test_one_that_is_not_banned_cannot_be_taken_back(nodes):
     ran = nodes("unban", "c")
 

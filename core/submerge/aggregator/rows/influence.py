@@ -131,7 +131,11 @@ class InfluenceRule(NamedTuple):
     known_s: float = 86400.0  # time until the row rate of a node counts
 
     def trusts(self, node: str) -> bool:
-        return any(fnmatchcase(node, pattern) for pattern in self.trusted)
+        return is_named(node, self.trusted)
+
+
+def is_named(node: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(node, pattern) for pattern in patterns)
 
 
 class ChildSummary(NamedTuple):
@@ -352,27 +356,31 @@ class InfluenceNotes:
 
     def _of_scales(self, measured: Mapping[str, Moments]) -> list[Note]:
         what, why = "scale of a node refused", "center, scale and gamma are medians over nodes"
+        todo = "look whether the node's readings are in the right units"
         if len(measured) < LEAST_SHIFTED:
-            what, why = "node decides the scale", f"of fewer than {LEAST_SHIFTED} nodes all count"
+            what = "node decides the scale"
+            why = f"of fewer than {LEAST_SHIFTED} all count: the root waits for ten times as many"
+            todo += "; if so, it belongs in `trusted`, else: nodes quarantine NODE"
         facts = {
             "group": self._group,
             "meaning": f"pooled, it moves a scale more than {MOST_MOVED:g} times; {why}",
-            "todo": "look whether the node's readings are in the right units",
+            "todo": todo,
         }
         moved = frozenset(movers(measured))
         new, self._moved = moved - self._moved, moved
-        return [Note(what, {"node": node} | facts) for node in sorted(new)]
+        return [Note(what, {"node": node} | facts, "warning") for node in sorted(new)]
 
     def _of_lacking(self, lacking: frozenset[str]) -> list[Note]:
         facts = {
             "group": self._group,
-            "meaning": "its rows stay out of the noise of each channel; where no model has had that"
-            " yet, alarms are raised by SPE and T2 in place of distances",
+            "meaning": "its rows stay out of the noise of each channel; while most nodes lack them,"
+            " alarms are raised by SPE and T2 in place of distances",
             "todo": "update it and the nodes below it; rows that an earlier version has left fade,"
             " or `nodes drop` removes them",
         }
         new, self._lacking = lacking - self._lacking, lacking
-        return [Note("no energies of channels", {"node": node} | facts) for node in sorted(new)]
+        what = "no energies of channels"
+        return [Note(what, {"node": node} | facts, "warning") for node in sorted(new)]
 
     def _of_outliers(self, outliers: Mapping[str, Outlier]) -> list[Note]:
         notes = []

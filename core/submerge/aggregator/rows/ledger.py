@@ -369,8 +369,8 @@ class Ledger:
         self._take_time(now)
         return self.summary(seen_from(now, self.rows.values()))
 
-    def with_energies(self, seen: Summary, *, even: bool) -> Summary:
-        return self._pool.with_energies(seen, even=even)
+    def with_energies(self, seen: Summary, *, even: bool, had: bool) -> Summary:
+        return self._pool.with_energies(seen, even=even, had=had)
 
     def waiting(self) -> Pool | None:
         return self._pool.waiting()

@@ -228,20 +228,20 @@ class Pool:
         root = self._tree.root()
         return root if wall is None else self.faded(root, self.reference, wall)
 
-    def with_energies(self, merged: Summary, *, even: bool) -> Summary:
+    def with_energies(self, merged: Summary, *, even: bool, had: bool = True) -> Summary:
         """Return a merge with channels' energies; children without: `even` ones, or left out."""
         if knows_energies(merged):
             return merged
-        tree, known = self._summaries.tree(self.schema), False
-        for node, child in self._placement.placed().items():
-            known = known or knows_energies(child)
-            if even or knows_energies(child):
-                tree[node] = with_energies(child)
+        tree, placed = self._summaries.tree(self.schema), self._placement.placed()
+        known = [node for node, child in placed.items() if knows_energies(child)]
+        # One that never has any does not keep most others from factors that they never had.
+        if not known or not (had or 2 * len(known) > len(placed)):
+            return merged
+        for node in placed if even else known:
+            tree[node] = with_energies(placed[node])
         for place, (history, read_as, reference) in self._placed.items():
             factor = history.factor * self._factor(read_as, reference)
             tree[place] = self._summaries.faded(history.summary, factor)
-        if not known:
-            return merged
         found = tree.root()
         return self._summaries.faded(found, merged.weight / found.weight) if even else found
 

@@ -15,7 +15,7 @@ from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
 from submerge.features import RandomFourier
 from submerge.features.weights import Kind
-from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
+from submerge.jobs.arrays import Arrays, check_counts, expect, off_by
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import (
     AnswerArray,
@@ -37,7 +37,7 @@ from submerge.jobs.kinds.cluster_scores import (
 )
 from submerge.jobs.kinds.kmeans import OF_DISTANCES, KMeansJob
 from submerge.jobs.kinds.kpca.settings import kernel_setting, one_of
-from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, seed_of
+from submerge.jobs.points import MOST_HELD, JobPoints, check_squares, seed_of
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge.kernel.spectral import FACTORS, SPARE, directions, eigengap, maps_around, summary_of
 from submerge.pca.merging import merge
@@ -95,7 +95,7 @@ def merged(ups: Sequence[Arrays]) -> Arrays:
     return packed([merge(*parts, rank=rank) for parts in by_gamma], rank)
 
 
-def check_summaries(up: Arrays, g: int, dim: int, rank: int) -> None:
+def check_summaries(up: Arrays, g: int, dim: int, rank: int, clients: int) -> None:
     shapes: dict[str, tuple[int | None, ...]] = {"count": (1,), "means": (g, dim)}
     shapes |= {"energies": (g,), "sigmas": (g, rank), "bases": (g, dim, rank)}
     expect(up, shapes, single=("bases",))
@@ -107,8 +107,10 @@ def check_summaries(up: Arrays, g: int, dim: int, rank: int) -> None:
     ):
         check_mean(mean)
         check_basis(basis)
-        most = (1.0 + OFF) * float(energy) + OFF * count * LONGEST_FEATURES * (count > 0)
-        if not 0 <= energy <= LONGEST_FEATURES * count * (1.0 + OFF):
+        off = off_by(OFF, clients)
+        most = (1.0 + off) * float(energy) + off * count * LONGEST_FEATURES * (count > 0)
+        whole = energy + count * float(mean @ mean)
+        if energy < 0 or not whole <= LONGEST_FEATURES * count * (1.0 + off):
             raise PeerError("features of so many rows have no such energy", kind="range")
         if (sigma < 0).any() or (np.diff(sigma) > 0).any() or float(sigma @ sigma) > most:
             raise PeerError("singular values descend, within the energy", kind="range")
@@ -190,6 +192,11 @@ class ClusterJob:
             memory = JobPoints(scores(points.rows), scores(points.held_out))
         return memory, self._kmeans.contribute(None, down, memory, node)[1]
 
+    def bytes_for(self, rows: int) -> int:
+        """Return that of rows and summaries; features are held of some rows at once."""
+        features = self._dim * (6 * self._rank + 256)
+        return 8 * (4 * rows * self._width + features) + self._kmeans.bytes_for(rows)
+
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         """Return 0: it contributes sums, directions of features, and centers of scores."""
         return 0
@@ -252,13 +259,9 @@ class ClusterJob:
             return
         if down.phase == "spread":
             expect(up, {"count": (1,), "mean": (self._width,), "m2": (self._width,)})
-            if (up["m2"] < 0).any():
-                raise PeerError("squares are not negative", kind="range")
-            count = float(up["count"][0])
-            check_at_most("means", up["mean"], LARGEST_READING * (count > 0))
-            check_at_most("squares", up["m2"], count * LARGEST_READING**2)
+            check_squares(float(up["count"][0]), up["mean"], up["m2"], clients)
         else:
-            check_summaries(up, len(down.arrays["gammas"]), self._dim, self._rank)
+            check_summaries(up, len(down.arrays["gammas"]), self._dim, self._rank, clients)
         check_counts(up["count"], MOST_HELD * clients)
 
     def _maps(self, down: PhaseDown) -> list[RandomFourier]:

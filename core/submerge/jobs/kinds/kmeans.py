@@ -159,6 +159,10 @@ class KMeansJob:
             "distances": distances,
         }
 
+    def bytes_for(self, rows: int) -> int:
+        """Return that of copies of the rows, of centers, and of distances of some rows at once."""
+        return 8 * (4 * rows + 8 * self._k) * self._width + (4 << 20)
+
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         """Return 0: what it contributes are counts, sums and centers."""
         return 0
@@ -206,7 +210,7 @@ class KMeansJob:
             drawn = up["keys"] * up["weights"]
             if not ((drawn >= LEAST_DRAWN) & (drawn <= MOST_DRAWN)).all():
                 raise PeerError("a key is a draw over a weight", kind="range")
-            check_at_most("centers", up["points"], LARGEST_READING)
+            check_at_most("centers", up["points"], LARGEST_READING, clients)
             return
         shapes: dict[str, tuple[int | None, ...]] = {"counts": (k,), "cost": (1,)}
         lloyd = down.phase == "lloyd"
@@ -217,12 +221,13 @@ class KMeansJob:
             raise PeerError("counts and costs are not negative", kind="range")
         check_counts(up["counts"], rows)
         farthest = width * (2.0 * LARGEST_READING) ** 2
-        check_at_most("costs", up["cost"], rows * farthest)
+        check_at_most("costs", up["cost"], rows * farthest, clients)
         if lloyd:
-            check_at_most("sums", up["sums"], up["counts"][:, None] * LARGEST_READING)
+            largest = up["counts"][:, None] * LARGEST_READING
+            check_at_most("sums", up["sums"], largest, clients)
         else:
             check_counts(up["held_out"][:1], rows)
-            check_at_most("costs", up["held_out"][1:], up["held_out"][0] * farthest)
+            check_at_most("costs", up["held_out"][1:], up["held_out"][0] * farthest, clients)
             check_distance_counts(up["distances"], float(up["held_out"][0]))
 
     def _seeds(self, rows: Array, node: str) -> Arrays:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from submerge._linalg import EPS, Array
 from submerge.errors import PeerError, UsageError
 from submerge.features import Kernel, Landmarks
-from submerge.jobs.arrays import Arrays, check_at_most, check_counts, expect
+from submerge.jobs.arrays import Arrays, check_counts, expect
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import (
     AnswerArray,
@@ -34,9 +34,9 @@ from submerge.jobs.kinds.kpca.answer import kernel_numbers
 from submerge.jobs.kinds.kpca.points import SLACK, own_squares, residuals
 from submerge.jobs.kinds.kpca.settings import MOST_POINTS, OF_KERNELS, kernel_setting
 from submerge.jobs.kinds.kpca.stages import KnownPoints, RowsOffered
-from submerge.jobs.points import LARGEST_READING, MOST_HELD, NO_ONE_SHARES, JobPoints, seed_of
+from submerge.jobs.points import MOST_HELD, NO_ONE_SHARES, JobPoints, check_squares, seed_of
 from submerge.jobs.roster import MOST_MEMBERS
-from submerge.kernel.nystrom import check_finite
+from submerge.kernel.nystrom import CHUNK, check_finite
 
 UNIFORM, STEPS, NODE_SHARE, MOST_STEPS = 0.25, 3, 0.25, 16
 
@@ -151,6 +151,10 @@ class LandmarksJob:
         offered: RowsOffered[KnownLandmarks] = memory
         return offered.gives(down, points.may_share, node)
 
+    def bytes_for(self, rows: int) -> int:
+        m = self._of.landmarks
+        return 8 * (4 * rows * self._width + (2 * min(rows, CHUNK) + 4 * m) * m)
+
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         return len(up["points"]) if down.phase.startswith("points") else 0
 
@@ -238,10 +242,7 @@ class LandmarksJob:
         rows = up["counts"][0]
         check_counts(up["counts"][:1], MOST_HELD * clients)
         check_counts(up["counts"][1:], 2 * clients)
-        if (up["squares"] < 0).any():
-            raise PeerError("squares are not negative", kind="range")
-        check_at_most("means", up["mean"], LARGEST_READING * (rows > 0))
-        check_at_most("squares", up["squares"], rows * LARGEST_READING**2)
+        check_squares(float(rows), up["mean"], up["squares"], clients)
 
 
 def _counted(rows: Array, *, shares: bool) -> Arrays:

@@ -42,6 +42,9 @@ class MomentsJob:
         counts = np.array([float(len(rows)), float(len(points.held_out))])
         return None, {"counts": counts, "sums": rows.sum(axis=0)}
 
+    def bytes_for(self, rows: int) -> int:
+        return 8 * 4 * rows * self._width
+
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         """Return 0: what it contributes are sums."""
         return 0
@@ -83,8 +86,8 @@ class MomentsJob:
             expect(up, {"squares": (self._width,)})
             if (up["squares"] < 0).any():
                 raise PeerError("squares are not negative", kind="range")
-            check_at_most("squares", up["squares"], most * (2.0 * LARGEST_READING) ** 2)
+            check_at_most("squares", up["squares"], most * (2.0 * LARGEST_READING) ** 2, clients)
         else:
             expect(up, {"counts": (2,), "sums": (self._width,)})
             check_counts(up["counts"], most)
-            check_at_most("sums", up["sums"], up["counts"][0] * LARGEST_READING)
+            check_at_most("sums", up["sums"], up["counts"][0] * LARGEST_READING, clients)

@@ -120,7 +120,7 @@ def draw_job(name: str, rng: np.random.Generator) -> Job:
         job_s=float(rng.choice([900.0, 2400.0])),
         exact=bool(rng.random() < 0.7),
         attempts=int(rng.choice([1, 3, 8])),
-        least=int(rng.choice([1, 1, 3])),
+        least=int(rng.choice([0, 1, 3])),
         piece_bytes=int(rng.choice([256, 1024, 65536])),
     )
 

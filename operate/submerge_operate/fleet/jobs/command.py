@@ -239,7 +239,7 @@ def _option(setting: JobSetting, named: str) -> Decorator:
     )
 
 
-WITHIN_S, LEAST = 3600.0, 1  # what holds where nothing is said
+WITHIN_S = 3600.0  # what holds where nothing is said
 
 IN_A_FLEET = together(
     click.option(
@@ -256,7 +256,7 @@ IN_A_FLEET = together(
     click.option(
         "--least",
         type=click.IntRange(1, MOST_MEMBERS),
-        help=f"Fewer nodes than this are a failure.  [default: {LEAST}]",
+        help="Fewer nodes than this are a failure.  [default: more than half have to stay]",
     ),
     click.option(
         "--within",
@@ -416,7 +416,7 @@ def _in_fleet(
         kind=kind,
         settings=dict(settings),
         exact=fleet["exact"] in (None, True),
-        least=fleet["least"] or LEAST,
+        least=fleet["least"] or 0,
         job_s=within,
     )
     jobs = FleetJobs(at.admin(instead="FILEs, "))

@@ -97,7 +97,10 @@ def _node_lines(
         for name, each in left.items()
     }
     nodes = {"nodes": dict.fromkeys(stayed, ""), "left": counts, "no part": declined}
-    return [(name, _named(each)) for name, each in nodes.items() if each]
+    lines = [(name, _named(each)) for name, each in nodes.items() if each]
+    if 0 < len(nodes["nodes"]) < len(left):
+        lines.append(("note", "fewer nodes stayed than left: the answer is of those few alone"))
+    return lines
 
 
 def _named(nodes: Mapping[str, str]) -> str:

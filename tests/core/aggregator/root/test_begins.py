@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.protocol.machine import Reading
+from submerge.protocol.machine import Reading, SetQuarantine
 from submerge.protocol.summaries import Subspaces
 from support.nodes import GROUP, Table
 
@@ -71,11 +73,11 @@ def test_a_new_root_of_nodes_that_have_scored_waits_for_more_of_them(table):
 FIVE = "cdefg"
 
 
-def fleet(parent: str, honest: str = FIVE, *, rows: int = 330) -> Table:
+def fleet(parent: str, honest: str = FIVE, *, rows: int = 330, **plan: Any) -> Table:
     """A root, or a root with an aggregator, above honest clients, and one that is not."""
     table = Table(KIND, SCHEMA)
-    plan = {GROUP: GroupPlan(KIND, SCHEMA, learns_scaling=True)}
-    table.root("r", plans=plan, scaling_rows=rows, report_every_s=5, model_every_s=10)
+    plans = {GROUP: GroupPlan(KIND, SCHEMA, learns_scaling=True, **plan)}
+    table.root("r", plans=plans, scaling_rows=rows, report_every_s=5, model_every_s=10)
     if parent != "r":
         table.aggregator(parent, under="r", report_every_s=5)
     for name in (*honest, "z"):
@@ -105,17 +107,41 @@ def test_no_node_of_five_or_more_sets_the_scale(parent, mean):
     assert ["z"] == [note.facts["node"] for note in said]
 
 
-def test_with_fewer_than_five_the_node_that_decides_the_scale_is_named():
-    """All readings count alike: of two nodes no one could say which is wrong."""
-    table = fleet("r", "cd", rows=230)
+def few(rows: int, *, trusted: tuple[str, ...] = ()) -> Table:
+    """A root above two honest clients that have read so many rows together, and a wild one."""
+    table = fleet("r", "cd", rows=230, trusted=trusted)
     table.step("z", Reading(wild(30)))
     for i, name in enumerate("cd"):
-        table.step(name, Reading(np.random.default_rng(i).standard_normal((100, 3)) * 2 + 7))
+        rng = np.random.default_rng(i)
+        table.step(name, Reading(rng.standard_normal((rows // 2, 3)) * 2 + 7))
+    table.passes(60)
+    return table
+
+
+def test_with_fewer_than_five_a_scale_that_one_node_decides_waits_and_names_it():
+    """It was settled for good, 1e9 times too wide; left out, it decides nothing."""
+    table = few(300)
+    said = [each for each in table.hosts["r"].notes if each.what == "node decides the scale"]
+
+    assert table.hosts["r"].ledger.schema.scaling is None
+    assert [("z", "warning")] == [(note.facts["node"], note.level) for note in said]
+    table.step("r", SetQuarantine(GROUP, "z"))
+    table.passes(60)
+    np.testing.assert_allclose(table.hosts["r"].ledger.schema.scaling.scale, 2, rtol=0.3)
+
+
+@pytest.mark.parametrize(("rows", "trusted"), [(2300, ()), (300, ("z*",))])
+def test_it_waits_for_ten_times_as_many_readings_or_for_trust(rows, trusted):
+    """Of two nodes no one could say which is wrong: after a warning they all count."""
+    assert few(rows, trusted=trusted).hosts["r"].ledger.schema.scaling.scale[0] > 1e9
+
+
+def test_the_wild_node_does_not_end_the_wait_by_what_it_claims():
+    table = few(300)
+    table.step("z", Reading(wild(5000)))
     table.passes(60)
 
-    assert table.hosts["r"].ledger.schema.scaling.scale[0] > 1e9
-    said = [each for each in table.hosts["r"].notes if each.what == "node decides the scale"]
-    assert ["z"] == [note.facts["node"] for note in said]
+    assert table.hosts["r"].ledger.schema.scaling is None
 
 
 @pytest.mark.parametrize("parent", ["r", "a"])

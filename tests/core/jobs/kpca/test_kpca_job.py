@@ -302,7 +302,7 @@ def test_foreign_arrays_are_refused(phase, arrays):
 def test_honest_arrays_of_these_phases_pass():
     """What the test above refuses is refused for what is wrong with it."""
     kind = KernelPcaJob({**SMALL, "readings": False}, 3)
-    factor = {"factor": np.eye(3), "mean": np.zeros(3), "sums": np.array([3.0, 3, 1, 1])}
+    factor = {"factor": np.eye(3), "mean": np.zeros(3), "sums": np.array([3.0, 4, 1, 1])}
 
     kind.check_up(PhaseDown("count", {}), {"counts": np.array([5.0, 0, 1, 1])})
     kind.check_up(PhaseDown("project", {"size": np.array([3.0])}), factor)

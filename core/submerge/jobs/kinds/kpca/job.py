@@ -5,6 +5,7 @@ Its rounds are in docs/jobs.md, "Kernel PCA by a fleet".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from submerge.jobs.arrays import (
     check_at_most,
     check_counts,
     expect,
+    off_by,
 )
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import JobAnswer, PhaseDown, check_known
@@ -33,6 +35,9 @@ from submerge.jobs.kinds.kpca.stages import KnownPoints, RowsOffered, Shapes, st
 from submerge.jobs.points import LARGEST_READING, MOST_HELD, NO_ONE_SHARES, JobPoints, key
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge.kernel.nystrom import check_finite
+
+LARGEST_SQUARE = LARGEST_NUMBER / (MOST_HELD * MOST_MEMBERS)
+"""Of a row's features, whatever the kernel: sums over all rows that there are may travel."""
 
 PHASES = ("count", "factor", "project", "measure")
 """Besides those of the choices."""
@@ -128,6 +133,12 @@ class KernelPcaJob:
             here = RowsOffered.of(points, self._seen.after(down))
             return here, _counted(here, points.may_share)
         return _given(memory, down, points.may_share, node)
+
+    def bytes_for(self, rows: int) -> int:
+        """Return that of coordinates on the points, and of matrices over these, as they travel."""
+        of, m = self._of, self._of.points
+        embedded = 3 * rows * of.features if of.sample == "leverage" else 0
+        return 8 * (4 * rows * self._seen.width + (2 * rows + 8 * m) * m + embedded)
 
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         return len(up["points"]) if down.phase.startswith("points") else 0
@@ -295,25 +306,28 @@ class KernelPcaJob:
             check_counts(counts[:2], rows)
             check_counts(counts[2:], 2 * clients)
             if open_:
-                check_at_most("sums", up["sums"], counts[0] * LARGEST_READING)
-                check_at_most("squares", up["squares"], counts[0] * width * LARGEST_READING**2)
-                if up["squares"][0] * counts[0] * (1.0 + OFF) < float(up["sums"] @ up["sums"]):
+                check_at_most("sums", up["sums"], counts[0] * LARGEST_READING, clients)
+                most = counts[0] * width * LARGEST_READING**2
+                check_at_most("squares", up["squares"], most, clients)
+                least = float(up["sums"] @ up["sums"])
+                if up["squares"][0] * counts[0] * (1.0 + off_by(OFF, clients)) < least:
                     raise PeerError("squares are no less than those of the mean", kind="range")
         elif phase == "factor":
             expect(up, {"triangle": (t * (t + 1) // 2,)})
+            _check_triangle(up["triangle"], t, LARGEST_NUMBER / MOST_MEMBERS * clients, clients)
         elif stage_of(phase):
             seen.check_up(down, up, clients)
         elif phase == "measure":
             remainder.check_sketches(up, remainder.names_of(readings=of.readings), rows)
         else:
             if of.readings:
-                _check_readings(of, width, up, rows)
+                _check_readings(of, width, up, clients)
                 up = dis_lr.without_readings(up)
-            square = LARGEST_NUMBER
+            square = LARGEST_SQUARE
             if seen.phase and seen.kernel.gamma is not None:
                 farthest = np.full((1, width), LARGEST_READING)
                 square = min(square, float(own_squares(farthest, seen.kernel)[0]))
-            _check_projected(of, int(down.arrays["size"][0]), up, rows, square)
+            _check_projected(of, int(down.arrays["size"][0]), up, clients, square)
 
 
 class NystromJob(KernelPcaJob):
@@ -386,16 +400,16 @@ def _projections(seen: Seen, rows: Array, node: str) -> Arrays:
     return dis_lr.sketch_up(at, of.columns, center=of.center, seed=seed)
 
 
-def _check_readings(of: KpcaSettings, width: int, up: Arrays, rows: int) -> None:
+def _check_readings(of: KpcaSettings, width: int, up: Arrays, clients: int) -> None:
     if not set(dis_lr.NAMES.values()) <= set(up):
         raise PeerError("the readings' directions are missing", kind="shape")
     factor = dis_lr.factor_of(up)
     expect(factor, {"factor": (None, width), "mean": (width,), "sums": (4,)})
     _check_factor(factor["factor"], 2 * dis_lr.rank_of(of.components, width))
-    _check_of_rows(factor, rows, width * LARGEST_READING**2)
+    _check_of_rows(factor, clients, width * LARGEST_READING**2)
 
 
-def _check_projected(of: KpcaSettings, m: int, up: Arrays, rows: int, square: float) -> None:
+def _check_projected(of: KpcaSettings, m: int, up: Arrays, clients: int, square: float) -> None:
     """Refuse other factors, sketches and scatters of coordinates (n, m)."""
     mean: Shapes = {"mean": (m,)} if of.center or of.merge == "exact" else {}
     if of.merge == "exact":
@@ -406,30 +420,39 @@ def _check_projected(of: KpcaSettings, m: int, up: Arrays, rows: int, square: fl
     else:
         expect(up, mean | {"factor": (None, m), "sums": (4,)})
         _check_factor(up["factor"], 2 * of.components)
-    _check_of_rows(up, rows, square)
+    _check_of_rows(up, clients, square)
 
 
-def _check_of_rows(up: Arrays, rows: int, square: float) -> None:
-    """Refuse what `rows` rows, of squared length `square` each, cannot sum to; sums may merge."""
+def _check_triangle(numbers: Array, t: int, most: float, clients: int) -> None:
+    """Refuse a triangle with a column longer than `most`: that of several is no longer than all."""
+    columns = np.sqrt(np.square(leverage.unpacked(numbers, t)).sum(axis=0))
+    check_at_most("triangles", columns, most, clients)
+
+
+def _check_of_rows(up: Arrays, clients: int, square: float) -> None:
+    """Refuse what no rows of squared length `square` each sum to; sums of shares may merge."""
     if (up["sums"] < 0).any():
         raise PeerError("counts and energies are not negative", kind="range")
-    check_counts(up["sums"][:1], rows)
+    check_counts(up["sums"][:1], MOST_HELD * clients)
     n, *energies = up["sums"].tolist()
     mean = float(np.square(up["mean"]).sum()) if "mean" in up else 0.0
     whole = sum(energies[:2])
     if "triangle" in up:  # sums of rows, signed, and of ones; their mean is a sum as well
-        check_at_most("means", mean, n * energies[0])
-        check_at_most("triangles", up["triangle"], n * max(1.0, np.sqrt(square)))
+        check_at_most("means", mean, n * energies[0], clients)
+        most = n * max(1.0, float(np.sqrt(square)))
+        t = math.isqrt(2 * len(up["triangle"]))
+        _check_triangle(up["triangle"], t, most, clients)
     else:
         whole += n * mean
     if "factor" in up:
-        check_at_most("energies", np.square(up["factor"]).sum(), energies[0])
-        check_at_most("energies", up["sums"][3:], energies[0])
+        # What was dropped is no part of the factor: both together grow as the energy does.
+        held = np.square(up["factor"]).sum() + up["sums"][3:]
+        check_at_most("energies", held, energies[0], clients)
     elif "scatter" in up:
         trace = float(np.trace(leverage.unpacked(up["scatter"], len(up["mean"]))))
-        check_at_most("scatters", up["scatter"], trace)
+        check_at_most("scatters", up["scatter"], trace, clients)
         whole += trace
-    check_at_most("energies", whole, n * square)
+    check_at_most("energies", whole, n * square, clients)
 
 
 def _check_factor(factor: Array, most: int) -> None:

@@ -173,7 +173,7 @@ class KnownPoints(ABC):
             return
         choice = self.choice(stage) if knows else PointChoice(self.of.seed, stage, size, size)
         check_rows(up, self.width, choice)
-        check_at_most("points", up["points"], LARGEST_READING)
+        check_at_most("points", up["points"], LARGEST_READING, clients)
         if not knows:
             return
         rows = up["points"].astype(np.float64)
