@@ -9,17 +9,16 @@ from dataclasses import dataclass
 
 import msgspec
 
-from submerge_aggregator.history.answers import ScoresAsked, ScoreSteps
+from submerge_aggregator.history.answers import ScoreSteps
 from submerge_aggregator.history.file import ScoresPage
-from submerge_aggregator.page.calls import AdminCalls, CallRefused, ask_patiently
+from submerge_aggregator.page.calls import AdminCalls, CallRefused
 from submerge_aggregator.page.fleet_tree import (
-    ASKS_S,
     AT_ONCE,
     FRESH_S,
     MOST,
+    Collector,
     FleetTrees,
     Shared,
-    pages,
 )
 
 FRESH_SCORES_S = 60.0
@@ -86,36 +85,23 @@ class ScoreTrees:
             f"{row.under}/{row.node}".lstrip("/") for row in fleet.rows if row.kind == "aggregator"
         ]
         rows, count = list[ScoreRow](), steps.count(at)
-        until = asyncio.get_running_loop().time() + ASKS_S
-        found = await asyncio.gather(
-            *(self._ask(ScoresAsked(group, steps), path, rows, count, until) for path in paths)
-        )
+        collector = Collector(self._calls, self._turns)
+        query = {"since": str(steps.since_s), "step": str(step_s)}
+
+        async def silence(under: str) -> list[str]:
+            def take(page: ScoresPage) -> bool:
+                found = ((each.node, _fitted(each.levels, count)) for each in page.nodes)
+                rows.extend(ScoreRow(under, node, levels) for node, levels in found)
+                return len(rows) <= MOST
+
+            error = await collector.collect(f"/scores/{group}", under, ScoresPage, take, **query)
+            return [] if error is None else [f"{under}: {error}".removeprefix(": ")]
+
+        silent = [line for lines in await asyncio.gather(*map(silence, paths)) for line in lines]
         rows.sort(key=lambda row: (-max(row.levels), _reversed(row.levels), row.under, row.node))
-        silent = [line for lines in found for line in lines]
         more = fleet.more or len(rows) > MOST_SHOWN
         shown = rows[:MOST_SHOWN]
         return msgspec.json.encode(ScoreTree(group, at, steps.first_s, step_s, shown, silent, more))
-
-    async def _ask(
-        self, asked: ScoresAsked, under: str, rows: list[ScoreRow], count: int, until: float
-    ) -> list[str]:
-        """Add the levels of an aggregator's nodes, up to `MOST`; return what it did not say."""
-
-        async def ask(after: str) -> ScoresPage:
-            since, step = str(asked.steps.since_s), str(asked.steps.step_s)
-            query = {"path": under, "after": after, "since": since, "step": step}
-            body = await ask_patiently(self._calls, f"/scores/{asked.group}", **query)
-            return msgspec.json.decode(body, type=ScoresPage)
-
-        try:
-            async for page in pages(ask, under, self._turns, until):
-                nodes = page.nodes
-                rows += [ScoreRow(under, each.node, _fitted(each.levels, count)) for each in nodes]
-                if len(rows) > MOST:
-                    break
-        except CallRefused as error:
-            return [f"{under}: {error}" if under else str(error)]
-        return []
 
 
 def step_of(hours: int) -> int:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from submerge_aggregator.history.file import NodeLevels, ScoresPage
-from submerge_aggregator.page import fleet_tree, watched
+from submerge_aggregator.page import fleet_tree
 from submerge_aggregator.page.fleet_tree import NOT_ASKED, FleetTrees
 from submerge_aggregator.page.watched import ScoreTrees
 from submerge_aggregator.questions.views import NodesPage, NodeView
@@ -37,8 +37,7 @@ class Calls:
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """No time is left once the root has said what it has."""
-    for module in (fleet_tree, watched):
-        monkeypatch.setattr(module, "ASKS_S", 0.0)
+    monkeypatch.setattr(fleet_tree, "ASKS_S", 0.0)
     return Calls()
 
 
