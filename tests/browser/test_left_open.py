@@ -27,7 +27,7 @@ def root(folder, port, rounds):
 def test_what_is_new_is_shown_by_itself(fleet, visit):
     """An alarm ends, and a node comes: nobody loads the page again."""
     page = opened(visit().page(), fleet.origin, "now")
-    assert "1 open alarm" == page.inner_text("#state")
+    assert f"1 open alarm: inflow of {OPEN}" == page.inner_text("#state")
     fleet.reports(OPEN)
 
     page.wait_for_selector("#state:has-text('No open alarms')")

@@ -7,23 +7,21 @@
 
 import { make } from "../shared/build.js";
 import { shown } from "../shared/text.js";
-import { FONT_PX, cursor, fill, fitting, say, stage, timeAxis, widest } from "./canvas.js";
+import { FONT_PX, chartIn, fill, fitting, say, timeAxis, widest } from "./canvas.js";
 import { LEAST, ONE, STEPS, UNLIMITED, binned, colourOf, levelWords, palette, shareOf } from "./levels.js";
 import { MOST_TALL, TALL, rowPlaces } from "./row_places.js";
 import { clock, day, linear, timeTicks } from "./scales.js";
-import { MOST_ROWS, twin } from "./twin.js";
+import { MOST_ROWS } from "./twin.js";
 
 const FOOT = 22;
 const GAP = 8;
 
-const charts = new WeakMap();
-
 /** Draw a heat map in a host, or draw the one that is there again. */
 export function heatmap(host, data) {
-  let chart = charts.get(host);
-  if (!chart?.stage.figure.isConnected) {
-    chart = begun(host);
-    charts.set(host, chart);
+  const chart = chartIn(host, "heatmap", { draw, table, at: placeAt, step: stepped, moved: readOut, chosen: open });
+  if (!chart.picture) {
+    Object.assign(chart, { picture: document.createElement("canvas"), bins: 1, left: 0, width: 1, swatches: [] });
+    chart.stage.legend.append(...legend(chart));
   }
   const columns = data.rows.reduce((most, row) => Math.max(most, row.levels.length), 1);
   const over = data.rows.filter((row) => row.levels.some((level) => level > ONE)).length;
@@ -46,23 +44,10 @@ export function heatmap(host, data) {
   chart.build();
 }
 
-function begun(host) {
-  const chart = { picture: document.createElement("canvas"), bins: 1, left: 0, width: 1, swatches: [] };
-  chart.stage = stage(host, "heatmap", (scene) => draw(chart, scene));
-  chart.stage.legend.append(...legend(chart));
-  chart.build = twin(chart.stage.figure, () => table(chart));
-  cursor(chart.stage, {
-    at: (x, y) => placeAt(chart, x, y),
-    step: (key, from) => stepped(chart, key, from),
-    moved: (where, keyed) => readOut(chart, where, keyed),
-    chosen: ({ row }) => open(chart.data.rows[row]),
-  });
-  return chart;
-}
-
-function open(row) {
-  if (row?.href) {
-    location.assign(row.href);
+function open(chart, { row }) {
+  const { href } = chart.data.rows[row] ?? {};
+  if (href) {
+    location.assign(href);
   }
 }
 
@@ -248,7 +233,7 @@ function table(chart) {
       share(highest) && `${day(at)} ${clock(at)}`,
       // Of a step it is known that it was over at some time in it.
       over ? `${data.step_s > 60 ? "≤ " : ""}${Math.round((over * data.step_s) / 60)} min` : "",
-      row.note ?? "",
+      shown(row.note ?? ""),
     ];
   });
   const heads = ["node", "last", "highest", "at", "over its limit", "note"];

@@ -51,12 +51,7 @@ export function health(said, now) {
       act: said.audit_dropped > 0 && "The log's disk is full or too slow: make room.",
     },
     certificate(said.certified_until_s, now),
-    {
-      name: "Last backup",
-      value: said.backup_s ? `${ago(now - said.backup_s)} ago` : "none known",
-      means: "When the newest copy of the store was fetched whole, by `submerge backup`.",
-      act: said.backup_s > 0 && now - said.backup_s > OLD_S && "Look at what makes the backups.",
-    },
+    backup(said, now),
     { name: "Software", value: named(said.software), means: "The version that runs here.", act: "" },
   ];
 }
@@ -88,6 +83,19 @@ function certificate(until, now) {
     value: until ? (left > 0 ? ago(left) : "over") : "none",
     means: until ? `Its certificate as a node ends ${moment(until)}.` : "It has none as a node.",
     act: until > 0 && left < SOON_S && "Renew its kit: submerge pki renew.",
+  };
+}
+
+// Copies are of a root: one below has its rows from its nodes again.
+function backup({ backup_s: at, parent }, now) {
+  const age = now - at;
+  return {
+    name: "Last backup",
+    value: at ? `${ago(age)} ago` : "none known",
+    means: "When the newest copy of the store was fetched whole, by submerge backup.",
+    act: at
+      ? age > OLD_S && "Look at what makes the backups."
+      : !parent && "Make one, on this machine and as this aggregator's user: submerge backup --to backups.",
   };
 }
 

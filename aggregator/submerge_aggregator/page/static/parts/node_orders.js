@@ -120,8 +120,7 @@ function forgetOrder(where, view) {
   });
 }
 
-/** Return the order to try which faults a node would find. */
-export function drillOrder(where) {
+function drillOrder(where) {
   return order(where, "drill", {
     says:
       `${where.node} tries which faults its alarms would find, on copies of its newest rows.` +

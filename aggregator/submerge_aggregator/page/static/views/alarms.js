@@ -1,7 +1,6 @@
 // Alarms: how the group is watched, what is open, and what was.
 
-import { alarmTable, alarmsCount, verdictOf } from "../parts/alarm_table.js";
-import { promised } from "../parts/promised.js";
+import { alarmTable, verdictOf } from "../parts/alarm_table.js";
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
 import { isQuiet } from "../shared/causes.js";
@@ -11,6 +10,8 @@ import { ORDERED, reason } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
 import { table } from "../shared/table.js";
+import { watchSentences } from "../shared/watch_words.js";
+import { count } from "../shared/words.js";
 
 const WHY = {
   "its node reports here":
@@ -52,7 +53,7 @@ async function look() {
     newest(),
   ]);
   current = alarms;
-  promised(place("promised"), place("promised-chart"), watches[0]);
+  place("watched").textContent = watchSentences(watches[0]).join(" ");
   drawLeftOut(watches[0].left_out);
   draw();
 }
@@ -101,7 +102,7 @@ function draw() {
   show("open", "Open alarms", open, "No alarm is open.");
   const meant = all.filter(isMeant);
   const left = all.length - meant.length;
-  const none = left ? `None but provisional ones: ${alarmsCount(left)}.` : "No alarm was raised.";
+  const none = left ? `None but provisional ones: ${count(left, "alarm")}.` : "No alarm was raised.";
   show("ended", "Alarms that are over", meant, none);
   place("older").hidden = !past.more;
 }
@@ -111,8 +112,8 @@ function show(id, label, alarms, none) {
   const host = place(id);
   place(`${id}-count`).textContent =
     wanted.length === alarms.length
-      ? alarmsCount(alarms.length)
-      : `${wanted.length} of ${alarmsCount(alarms.length)}`;
+      ? count(alarms.length, "alarm")
+      : `${wanted.length} of ${count(alarms.length, "alarm")}`;
   refill(
     host,
     wanted.length

@@ -4,17 +4,14 @@
 
 import { pathOf } from "../shared/ask.js";
 import { make } from "../shared/build.js";
+import { nothing } from "../shared/named.js";
+import { refill } from "../shared/refill.js";
 import { shown } from "../shared/text.js";
 import { count } from "../shared/words.js";
-import { COLUMNS, STATES, badge, line, ordered } from "./fleet_rows.js";
-
-// Nodes of one aggregator that are built when it opens; a button has the next ones.
-const AT_ONCE = 250;
+import { STATES, badge, nodeTable } from "./fleet_rows.js";
 
 // Where so few are left by a search, all branches with them open.
 const FEW = 100;
-
-const WORST_FIRST = { column: "state", down: false };
 
 /** Return the branches of a fleet by their paths: below each what reports there, and what is below
  * it at all levels: `{below, all, worst, states}`.
@@ -65,25 +62,13 @@ function above(path) {
  * It takes the rows, which of them count, whether that is all, the group, and when it was asked.
  */
 export function fleetTree(place) {
-  const opened = new Map();
-  let shownOnes = new Map();
+  const [opened, built] = [new Map(), new Map()];
   return function draw(rows, isWanted, whole, group, at) {
     const tree = branches(rows, isWanted);
-    const searched = !whole && tree.get("").all <= FEW;
-    const scene = { tree, group, at, searched, opened, built: shownOnes };
-    const focused = place.contains(document.activeElement) && keyOf(document.activeElement);
-    place.replaceChildren(...inside(scene, ""));
-    if (tree.get("").all === 0) {
-      place.replaceChildren(make("p", { class: "quiet" }, "No node is like this."));
-    }
-    if (focused) {
-      [...place.querySelectorAll("a, summary")].find((each) => keyOf(each) === focused)?.focus({ preventScroll: true });
-    }
+    const { all } = tree.get("");
+    const scene = { tree, group, at, searched: !whole && all <= FEW, opened, built };
+    refill(place, ...(all ? inside(scene, "") : [nothing("No node is like this.")]));
   };
-}
-
-function keyOf(element) {
-  return element.dataset.path ?? element.getAttribute("href");
 }
 
 // What reports to one aggregator: the aggregators among them as branches, the others as a table.
@@ -96,7 +81,7 @@ function inside(scene, path) {
   under.sort((a, b) => worst(a) - worst(b) || (a.node < b.node ? -1 : 1));
   return [
     ...under.map((row) => branch(scene, row)),
-    ...(nodes.length ? [tableOf(scene, path, ordered(nodes, WORST_FIRST))] : []),
+    ...(nodes.length ? [make("div", { class: "scroll" }, ...nodeTable(nodes, scene, { built: scene.built, key: path }))] : []),
   ];
 }
 
@@ -120,7 +105,7 @@ function branch(scene, row) {
   const own = make("a", { href: pathOf(["node"], { group, path: row.under, node: row.node }) }, "its state");
   const summary = make(
     "summary",
-    { "data-path": path },
+    { "data-key": `branch ${path}` },
     make("bdi", { class: "name" }, shown(row.node)),
     " ",
     make("span", { class: "quiet" }, `${count(all)} below`),
@@ -145,24 +130,4 @@ function branch(scene, row) {
     }
   });
   return details;
-}
-
-function tableOf({ group, at, built }, path, rows) {
-  const heads = COLUMNS.filter(([name]) => name !== "under").map(([name, , kind]) =>
-    make("th", { scope: "col", class: kind }, name),
-  );
-  const body = make("tbody");
-  const place = make("div", { class: "scroll" });
-  const more = make("button", { type: "button", click: () => put(AT_ONCE) });
-  const put = (n) => {
-    const from = body.rows.length;
-    body.append(...rows.slice(from, from + n).map((row) => line(row, group, at, { under: false })));
-    built.set(path, body.rows.length);
-    const left = rows.length - body.rows.length;
-    more.hidden = left === 0;
-    more.textContent = `Show ${count(Math.min(left, AT_ONCE))} of ${count(left)} more`;
-  };
-  put(Math.max(AT_ONCE, built.get(path) ?? 0));
-  place.append(make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body), more);
-  return place;
 }
