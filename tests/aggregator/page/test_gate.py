@@ -169,7 +169,7 @@ def test_no_file_beside_the_scripts_can_be_read(paged):
         assert 404 == paged.get(path).status
 
 
-@pytest.mark.parametrize("path", ["/data/fleet/room", "/api/recent/room?path=c", "/events"])
+@pytest.mark.parametrize("path", ["/data/fleet/room", "/api/recent/room?path=c", "/data/marks"])
 def test_another_site_has_no_browser_ask_nodes(paged, path):
     """A picture there comes without an origin, and would cost a question to each aggregator."""
     for site in ("cross-site", "same-site"):

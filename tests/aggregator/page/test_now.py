@@ -135,7 +135,7 @@ def test_without_scores_it_names_no_time_that_nobody_knows(paged, page):
 
 
 @pytest.mark.parametrize(
-    ("minutes", "wanted", "columns"), [(10, "1 h", 20), (200, "6 h", 200), (800, "24 h", 800)]
+    ("minutes", "wanted", "columns"), [(10, "1 h", 10), (200, "6 h", 200), (800, "24 h", 800)]
 )
 def test_the_range_follows_the_age_of_the_scores(paged, page, minutes, wanted, columns):
     """Ten minutes of scores are no empty day, until somebody chooses one."""

@@ -2,7 +2,6 @@
 
 import { alarmTable, verdictOf } from "../parts/alarm_table.js";
 import { get } from "../shared/ask.js";
-import { make } from "../shared/build.js";
 import { isQuiet } from "../shared/causes.js";
 import { follow } from "../shared/live.js";
 import { named, nothing, problem } from "../shared/named.js";
@@ -60,44 +59,52 @@ async function look() {
 
 // -- alarms that are over: of the history, and those that nodes still remember
 
+const endOf = (each) => each.ended ?? each.began;
+
 async function newest() {
-  try {
-    const page = await get(["api", "past-alarms", group]);
-    const seen = new Set(page.alarms.map((each) => each.id));
-    const before = past.alarms.filter((each) => !seen.has(each.id));
+  const page = await pastOnes();
+  if (page) {
+    const before = without(past.alarms, page.alarms);
     past = { alarms: [...page.alarms, ...before], more: before.length ? past.more : page.more };
-    place("no-history").replaceChildren();
-  } catch (error) {
-    const words = "Only alarms that nodes still remember are listed, eight of each node: ";
-    place("no-history").replaceChildren(make("p", { class: "problem" }, words, named(error.message, 400)));
   }
 }
 
 async function older() {
-  const ended = (each) => each.ended ?? each.began;
   const last = past.alarms.reduce((a, b) =>
-    ended(b) < ended(a) || (ended(b) === ended(a) && b.id > a.id) ? b : a,
+    endOf(b) < endOf(a) || (endOf(b) === endOf(a) && b.id > a.id) ? b : a,
   );
-  try {
-    const page = await get(["api", "past-alarms", group], { before: ended(last), after: last.id });
-    const seen = new Set(past.alarms.map((each) => each.id));
-    const more = page.alarms.filter((each) => !seen.has(each.id));
+  const page = await pastOnes({ before: endOf(last), after: last.id });
+  if (page) {
+    const more = without(page.alarms, past.alarms);
     past = { alarms: [...past.alarms, ...more], more: page.more && more.length > 0 };
-  } catch (error) {
-    place("no-history").replaceChildren(problem(error));
   }
   draw();
+}
+
+// A page of the history; undefined where there is none, and why is said.
+async function pastOnes(query) {
+  try {
+    const page = await get(["api", "past-alarms", group], query);
+    place("no-history").replaceChildren();
+    return page;
+  } catch (error) {
+    const words = "Only alarms that nodes still remember are listed, eight of each node: ";
+    place("no-history").replaceChildren(problem({ message: words + error.message }));
+    return undefined;
+  }
+}
+
+function without(alarms, others) {
+  const known = new Set(others.map((each) => each.id));
+  return alarms.filter((each) => !known.has(each.id));
 }
 
 // -- drawing
 
 function draw() {
-  const known = new Set(current.map((each) => each.id));
-  about.remembered = known;
-  const over = current.filter((each) => !each.open);
-  const all = [...over, ...past.alarms.filter((each) => !known.has(each.id))];
-  const ended = (each) => each.ended ?? each.began;
-  all.sort((a, b) => ended(b) - ended(a));
+  about.remembered = new Set(current.map((each) => each.id));
+  const all = [...current.filter((each) => !each.open), ...without(past.alarms, current)];
+  all.sort((a, b) => endOf(b) - endOf(a));
   const open = current.filter((each) => each.open);
   show("open", "Open alarms", open, "No alarm is open.");
   const meant = all.filter(isMeant);

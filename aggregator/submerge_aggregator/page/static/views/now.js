@@ -18,7 +18,7 @@ import { count } from "../shared/words.js";
 const HOURS = [1, 6, 24];
 
 // Columns that are left of a picture whose first part has nothing.
-const LEAST_COLUMNS = 20;
+const LEAST_COLUMNS = 10;
 
 // How often scores are asked for again, in seconds for each hour that is shown: a dot of the screen
 // is wider than what has come since.
