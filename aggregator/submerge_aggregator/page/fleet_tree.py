@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Coroutine, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 import msgspec
@@ -127,7 +127,7 @@ def _note(view: NodeView) -> str:
     if view.wanted:
         said.append(f"to {view.wanted}, not confirmed yet")
     if view.watch is not None and view.watch.waiting:
-        said.append(f"{view.watch.waiting} in its last report")
+        said.append(f"{view.watch.waiting}, as last heard")
     return "; ".join(said)
 
 
@@ -172,6 +172,7 @@ class FleetTree:
 
     group: str
     at: float
+    watches: msgspec.Raw  # as `/alarm-status` has it, of the same time
     rows: list[FleetRow] = field(default_factory=list)
     silent: list[str] = field(default_factory=list)  # aggregators that said nothing, a line each
     more: bool = False  # there are more than `MOST`
@@ -194,7 +195,8 @@ class Shared(Generic[K, V]):
 
     async def get(self, key: K) -> V:
         known = self._known.get(key)
-        if known is not None and abs(self._wall() - known[0]) < self._fresh_s:
+        # By the marks that pages go by: what was collected before the newest one is old.
+        if known is not None and known[0] // self._fresh_s == self._wall() // self._fresh_s:
             return known[1]
         task = self._under_way.get(key)
         if task is None:
@@ -258,7 +260,8 @@ class FleetTrees:
         return (await self._trees.get(group))[1]
 
     async def _collect(self, group: str, at: float) -> tuple[FleetTree, bytes]:
-        tree = FleetTree(group, at)
+        watches = msgspec.Raw(await self._calls.get("/alarm-status", group=group))
+        tree = FleetTree(group, at, watches)
         level: list[tuple[str, ...]] = [()]
         collector = Collector(self._calls)
         while level and not tree.more:
@@ -272,7 +275,7 @@ class FleetTrees:
                 below += [(*path, name) for name in names if name not in path]
             level = [path for path in below if len(path) < DEEPEST]
             if len(tree.rows) > MOST:
-                tree = FleetTree(group, tree.at, tree.rows[:MOST], tree.silent, more=True)
+                tree = replace(tree, rows=tree.rows[:MOST], more=True)
         return tree, msgspec.json.encode(tree)
 
     async def _ask(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from submerge_aggregator.page.calls import CallRefused
+from submerge_aggregator.page.fleet_tree import FRESH_S, Shared
 from submerge_aggregator.page.watched import LOOK_S, Watched
 
 NOON = 1_700_000_000.0
@@ -58,3 +59,21 @@ def test_an_aggregator_that_refuses_is_said_and_trees_are_asked_on():
 
     assert "it is starting" == marks["link"]
     assert {"fleet", "scores", "link"} == set(marks)
+
+
+def test_what_was_collected_before_a_mark_is_collected_again_after_it():
+    """A page that asks because of the mark would else get the old tree, until the next one."""
+    now, collected = [10 * FRESH_S - 0.5], list[float]()
+
+    async def collect(_: str, at: float) -> int:
+        collected.append(at)
+        return len(collected)
+
+    async def ask(times: list[float]) -> list[int]:
+        shared, found = Shared(collect, lambda: now[0], fresh_s=FRESH_S), list[int]()
+        for now[0] in times:
+            found.append(await shared.get("g"))
+        return found
+
+    times = [10 * FRESH_S + each for each in (-0.5, -0.1, 0.1, FRESH_S - 0.1, FRESH_S + 0.1)]
+    assert [1, 1, 2, 2, 3] == asyncio.run(ask(times))

@@ -56,6 +56,15 @@ def test_an_open_alarm_says_who_since_when_and_what(paged, page):
     assert "-42" not in page.inner_text("main")
 
 
+def test_a_channel_that_is_silent_says_nothing(paged, page):
+    """There is no value that could stand beside another."""
+    message(paged.house, "c", alarm("c", worst=0.0, cause="silent", top=(("mote-1", 1.0),)))
+    page.goto(f"{paged.origin}/?group=room")
+    page.locator(".tile .reads").get_by_text("mote-1 says nothing", exact=True).wait_for()
+
+    assert "its limit" not in page.inner_text(".tile")
+
+
 def test_the_trail_of_a_report_is_drawn(tmp_path, page):
     """From a node's report, through the history and the tree, to the table of the picture."""
     with Paged(tmp_path, history_bytes=1 << 20) as paged:
@@ -114,6 +123,7 @@ def row(node: str, state: str = "armed", **more) -> dict:
 def test_the_sentence_is_good_only_where_all_are_judged(paged, page, rows, kind, says):
     """A machine that learns, or is silent, raises no alarm: that is no good news."""
     fleet = {"group": "room", "at": time.time(), "rows": rows, "silent": [], "more": False}
+    fleet["watches"] = []
     page.route("**/data/fleet/**", lambda route: route.fulfill(body=json.dumps(fleet)))
     serves_scores(page, scores_of({}, at=time.time()))
     page.goto(f"{paged.origin}/")

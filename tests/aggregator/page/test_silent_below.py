@@ -24,6 +24,8 @@ class Calls:
         self.asked: list[str] = []
 
     async def get(self, path: str, /, **query: str) -> bytes:
+        if path == "/alarm-status":
+            return b"[]"
         self.asked.append(query["path"])
         if path.startswith("/tree"):
             nodes = [NodeView("g", each, "aggregator", (), (), False, False) for each in BELOW]

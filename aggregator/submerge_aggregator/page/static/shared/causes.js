@@ -47,8 +47,9 @@ export function blamed(alarm) {
 export function reading(alarm, unitOf) {
   const [first = "", ...others] = blamed(alarm);
   const off = alarm.deviations[first];
+  const says = alarm.cause === "silent" ? " says nothing" : "";
   const also = others.length ? ["; also ", named(others.join(", "), 120)] : [];
-  return [named(first), ...(off ? [" ", ...beside(off.value, off.expected, unitOf(first))] : []), ...also];
+  return [named(first), ...(off ? [" ", ...beside(off.value, off.expected, unitOf(first))] : [says]), ...also];
 }
 
 /** Return a value beside what the others say, as elements; a figure and its unit stay together. */

@@ -114,7 +114,7 @@ function promise(watch) {
   const allowed = watch.allowed.toFixed(watch.allowed < 10 ? 2 : 0);
   const hours = count(Math.round(watch.watched_s / 3600));
   const said = [
-    `Promised: ${weekly} false alarms a week and node, so at most ${allowed} in ${hours} h watched.`,
+    `Promised: ${weekly} false ${weekly === "1" ? "alarm" : "alarms"} a week and node, so at most ${allowed} in ${hours} h watched.`,
     `Raised: ${count(watch.raised)}, of which ${count(Math.min(watch.confirmed, watch.raised))} confirmed as faults.`,
   ];
   if (watch.evidence >= NEWS) {

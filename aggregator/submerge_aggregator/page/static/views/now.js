@@ -50,12 +50,8 @@ follow("alarms", async () => {
   draw();
 });
 follow("fleet", async () => {
-  const [found, watches] = await Promise.all([
-    get(["data", "fleet", group]),
-    get(["api", "alarm-status"], { group }),
-  ]);
-  [fleet, known] = [found, true];
-  place("watched").textContent = watches.flatMap(watchSentences).join(" ");
+  [fleet, known] = [await get(["data", "fleet", group]), true];
+  place("watched").textContent = fleet.watches.flatMap(watchSentences).join(" ");
   draw();
 });
 follow("scores", async () => {
