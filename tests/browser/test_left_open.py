@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from submerge_aggregator.page import watched
+from submerge_aggregator.page.fleet_tree import FRESH_S
 from support.paged_fleet import OPEN, PagedFleet
 from support.programs import free_port
 from support.views import opened
@@ -49,6 +50,7 @@ def test_it_goes_on_after_a_restart_of_the_root(tmp_path, visit):
     with root(tmp_path, port, 0) as paged:
         paged.house.passes(3600.0)
         paged.reports("newcomer")
+        paged.house.passes(FRESH_S)  # a page may have asked before it came
         for page in pages.values():
             page.wait_for_selector("#link:empty", state="attached")
             assert page.evaluate("window.mine")

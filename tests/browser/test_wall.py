@@ -51,6 +51,7 @@ def test_a_healthy_channel_beside_a_broken_one_has_no_band(fleet, visit):
     page = opened(visit(viewport=TALL).page(), fleet.origin, "node")
     banded = page.locator("#channels figure:has(.legend li:has-text('expected'))")
     page.locator("#channels figure").nth(5).wait_for()
+    assert "inflow 75 %: 29.2 m³/h, where the others say 19 m³/h" in page.inner_text("#alarms")
     assert ["inflow (m³/h)"] == banded.locator("figcaption").all_inner_texts()
 
     page.goto(f"{fleet.origin}/node?group=room&node=pump-1")

@@ -133,6 +133,19 @@ def test_the_sentence_is_good_only_where_all_are_judged(paged, page, rows, kind,
     assert len(rows) == page.locator(".tile").count()
 
 
+def test_an_alarm_of_a_machine_that_has_moved_is_where_it_was_heard_last(paged, page):
+    """The aggregator that it has left still lists it, as silent."""
+    message(paged.house, "c", alarm("c"))
+    rows = [row("c", under="new", heard_s=9.0), row("c", "silent", under="old", heard_s=1.0)]
+    fleet = {"at": time.time(), "rows": rows, "silent": [], "more": False, "watches": []}
+    page.route("**/data/fleet/**", lambda route: route.fulfill(body=json.dumps(fleet)))
+    page.goto(f"{paged.origin}/?group=room")
+    page.wait_for_selector(".tile:not(.alarm)")
+
+    assert "/node?group=room&path=new&node=c" == page.get_attribute(".tile.alarm h2 a", "href")
+    assert "/node?group=room&path=old&node=c" == page.get_attribute(".tile:not(.alarm) a", "href")
+
+
 def test_without_scores_it_names_no_time_that_nobody_knows(paged, page):
     """Intervals of reports are settings of the nodes."""
     message(paged.house, "c", state="learning")

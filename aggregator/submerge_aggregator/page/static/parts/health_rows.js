@@ -95,7 +95,7 @@ function backup({ backup_s: at, parent }, now) {
     means: "When the newest copy of the store was fetched whole, by submerge backup.",
     act: at
       ? age > OLD_S && "Look at what makes the backups."
-      : !parent && "Make one, on this machine and as this aggregator's user: submerge backup --to backups.",
+      : !parent && make("span", {}, "Make one, on this machine and as this aggregator's user: ", make("code", {}, "submerge backup --to backups")),
   };
 }
 

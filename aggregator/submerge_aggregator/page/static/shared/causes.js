@@ -44,12 +44,12 @@ export function blamed(alarm) {
  *
  * What is expected of a healthy channel follows the broken one beside it, and may be impossible.
  */
-export function reading(alarm, unitOf) {
+export function reading(alarm, units) {
   const [first = "", ...others] = blamed(alarm);
   const off = alarm.deviations[first];
   const says = alarm.cause === "silent" ? " says nothing" : "";
   const also = others.length ? ["; also ", named(others.join(", "), 120)] : [];
-  return [named(first), ...(off ? [" ", ...beside(off.value, off.expected, unitOf(first))] : [says]), ...also];
+  return [named(first), ...(off ? [" ", ...beside(off.value, off.expected, units.get(first))] : [says]), ...also];
 }
 
 /** Return a value beside what the others say, as elements; a figure and its unit stay together. */

@@ -4,7 +4,7 @@ import { alarmTable, verdictOf } from "../parts/alarm_table.js";
 import { get } from "../shared/ask.js";
 import { isQuiet } from "../shared/causes.js";
 import { follow } from "../shared/live.js";
-import { named, nothing, problem } from "../shared/named.js";
+import { named, nothing, problem, unitsOf } from "../shared/named.js";
 import { ORDERED, reason } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
@@ -37,13 +37,6 @@ place("older").addEventListener("click", older);
 place("why").replaceChildren(...reason("judge"));
 document.addEventListener(ORDERED, () => look().catch(() => {}));
 follow("alarms", look);
-// Units stand in the model, if there is one yet.
-get(["data", "model", group])
-  .then(({ channels, units }) => {
-    about.units = new Map(channels.map((name, i) => [name, units[i]]));
-    draw();
-  })
-  .catch(() => {});
 
 async function look() {
   const [alarms, watches] = await Promise.all([
@@ -51,6 +44,7 @@ async function look() {
     get(["api", "alarm-status"], { group }),
     newest(),
   ]);
+  about.units = await unitsOf(group);
   current = alarms;
   place("watched").textContent = watchSentences(watches[0]).join(" ");
   drawLeftOut(watches[0].left_out);

@@ -2,7 +2,7 @@
 //
 // What is closed is not built. Branches stay as they were left while the fleet is asked again.
 
-import { pathOf } from "../shared/ask.js";
+import { below, pathOf } from "../shared/ask.js";
 import { make } from "../shared/build.js";
 import { nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
@@ -14,7 +14,7 @@ import { STATES, badge, nodeTable } from "./fleet_rows.js";
 const FEW = 100;
 
 /** Return the branches of a fleet by their paths: below each what reports there, and what is below
- * it at all levels: `{below, all, worst, states}`.
+ * it at all levels: `{rows, wanted, all, states}`.
  *
  * rows : of the whole fleet; isWanted : which of them count
  */
@@ -28,9 +28,9 @@ export function branches(rows, isWanted) {
   };
   for (const row of rows) {
     if (row.kind === "aggregator") {
-      at(pathUnder(row));
+      at(below(row.under, row.node));
     }
-    at(row.under).below.push(row);
+    at(row.under).rows.push(row);
     if (isWanted(row)) {
       at(row.under).wanted.add(row);
       for (const path of above(row.under)) {
@@ -44,11 +44,7 @@ export function branches(rows, isWanted) {
 }
 
 function empty() {
-  return { below: [], wanted: new Set(), all: 0, states: new Map() };
-}
-
-function pathUnder(row) {
-  return row.under ? `${row.under}/${row.node}` : row.node;
+  return { rows: [], wanted: new Set(), all: 0, states: new Map() };
 }
 
 // Of "a/b": "", "a" and "a/b".
@@ -74,10 +70,10 @@ export function fleetTree(place) {
 // What reports to one aggregator: the aggregators among them as branches, the others as a table.
 function inside(scene, path) {
   const { tree } = scene;
-  const { below, wanted } = tree.get(path);
-  const under = below.filter((row) => row.kind === "aggregator" && hasAny(scene, row));
-  const nodes = below.filter((row) => row.kind !== "aggregator" && wanted.has(row));
-  const worst = (row) => STATES.indexOf(worstOf(tree.get(pathUnder(row)).states) ?? row.state);
+  const { rows, wanted } = tree.get(path);
+  const under = rows.filter((row) => row.kind === "aggregator" && hasAny(scene, row));
+  const nodes = rows.filter((row) => row.kind !== "aggregator" && wanted.has(row));
+  const worst = (row) => STATES.indexOf(worstOf(tree.get(below(row.under, row.node)).states) ?? row.state);
   under.sort((a, b) => worst(a) - worst(b) || (a.node < b.node ? -1 : 1));
   return [
     ...under.map((row) => branch(scene, row)),
@@ -86,7 +82,7 @@ function inside(scene, path) {
 }
 
 function hasAny({ tree }, row) {
-  return tree.get(row.under).wanted.has(row) || tree.get(pathUnder(row)).all > 0;
+  return tree.get(row.under).wanted.has(row) || tree.get(below(row.under, row.node)).all > 0;
 }
 
 function worstOf(states) {
@@ -95,7 +91,7 @@ function worstOf(states) {
 
 function branch(scene, row) {
   const { tree, group, opened, searched } = scene;
-  const path = pathUnder(row);
+  const path = below(row.under, row.node);
   const { all, states } = tree.get(path);
   // Nodes that are as they should be are worth a word only where there are no others.
   const worth = STATES.filter((state) => states.has(state) && (state !== "armed" || states.size === 1));

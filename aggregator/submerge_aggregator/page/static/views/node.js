@@ -6,11 +6,11 @@ import { nodeOrders, oneNode } from "../parts/node_orders.js";
 import { newestScores, scoresBefore } from "../parts/scores.js";
 import { settings } from "../parts/settings.js";
 import { Channels } from "../parts/values.js";
-import { get } from "../shared/ask.js";
+import { below, get } from "../shared/ask.js";
 import { blamed } from "../shared/causes.js";
 import { follow } from "../shared/live.js";
 import { whileLooked } from "../shared/looked.js";
-import { named, nothing, problem } from "../shared/named.js";
+import { named, nothing, problem, unitsOf } from "../shared/named.js";
 import { ORDERED, reason } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
@@ -60,8 +60,8 @@ async function look() {
   nodeHead(place("head"), where, view, row, at);
   incarnations(place("incarnations"), view);
   nodeOrders(place("to-node"), where, view);
-  const about = { watch: view?.watch ?? null, clients: 0, widened: 1, waiting: "" };
-  place("watched").textContent = watchSentences(about).join(" ");
+  const alone = { watch: view?.watch ?? null, clients: 0, widened: 1, waiting: "" };
+  place("watched").textContent = watchSentences(alone).join(" ");
   place("live").hidden = view?.kind === "aggregator";
   if (!begun && view?.kind !== "aggregator") {
     begun = true;
@@ -72,6 +72,7 @@ async function look() {
 async function alarms() {
   const known = await get(["api", "alarms"], { group, node: where.node });
   about.remembered = new Set(known.map((each) => each.id));
+  about.units = await unitsOf(group);
   // What the others are expected to read follows the channel to blame.
   const open = known.filter((each) => each.open);
   channels.expects(open.length ? open.flatMap((each) => blamed(each).slice(0, 1)) : null);
@@ -86,7 +87,7 @@ async function alarms() {
 // -- what it says itself, while somebody looks
 
 function watch() {
-  const itself = where.path ? `${where.path}/${where.node}` : where.node;
+  const itself = below(where.path, where.node);
   const say = (id) => (error) => refill(place(id), ...(error ? [problem(error)] : []));
   whileLooked(
     place("newest-part"),
@@ -108,11 +109,7 @@ function watch() {
   whileLooked(
     place("channels-part"),
     EVERY_S,
-    async () => {
-      const said = await get(["api", "values", group], { path: itself });
-      about.units = new Map(said.channels.map(({ name, unit }) => [name, unit]));
-      channels.take(said);
-    },
+    async () => channels.take(await get(["api", "values", group], { path: itself })),
     say("channels-problem"),
   );
 }

@@ -4,12 +4,12 @@ import { heatmap } from "../charts/heatmap.js";
 import { levelsOf } from "../charts/levels.js";
 import { bandChart, strangest, valuesInTime } from "../parts/values.js";
 import { machines, tiles } from "../parts/tiles.js";
-import { get, pathOf } from "../shared/ask.js";
+import { below, get, pathOf } from "../shared/ask.js";
 import { make } from "../shared/build.js";
 import { beside, blamed } from "../shared/causes.js";
 import { follow } from "../shared/live.js";
 import { whileLooked } from "../shared/looked.js";
-import { named, nodeLink, nothing, problem } from "../shared/named.js";
+import { named, nodeLink, nothing, problem, unitsOf } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
 import { headline, watchSentences } from "../shared/watch_words.js";
@@ -32,8 +32,8 @@ const given = Number(new URLSearchParams(location.search).get("hours"));
 // Until somebody chooses, the range follows the age of the scores.
 let hours = HOURS.includes(given) ? given : null;
 let [fleet, known, alarms] = [{ rows: [], silent: [] }, false, null];
-const [levels, units] = [new Map(), new Map()];
-const unitOf = (channel) => units.get(channel) ?? "";
+const levels = new Map();
+let units = new Map();
 
 const buttons = HOURS.map((each) => make("button", { type: "button", click: () => choose(each) }, `${each} h`));
 place("hours").append(...buttons);
@@ -44,7 +44,7 @@ const lookAtWorst = whileLooked(place("worst"), VALUES_S, showWorst, (error) => 
   }
 });
 follow("alarms", async () => {
-  await learnUnits();
+  units = await unitsOf(group);
   const open = await get(["api", "alarms"], { group, open: 1 });
   alarms = open.sort((a, b) => b.began - a.began);
   draw();
@@ -72,15 +72,7 @@ function draw() {
     place("state").textContent = text;
     place("state").className = `state ${kind}`;
   }
-  tiles(place("machines"), machines({ ...fleet, alarms, levels }), { group, levels, unitOf });
-}
-
-// Of channels, as the group's model has them: there may be none yet.
-async function learnUnits() {
-  if (units.size === 0) {
-    const model = await get(["data", "model", group]).catch(() => ({ channels: [], units: [] }));
-    model.channels.forEach((channel, i) => units.set(channel, model.units[i]));
-  }
+  tiles(place("machines"), machines({ ...fleet, alarms, levels }), { group, levels, units });
 }
 
 // The worst channel of the worst machine against the band in which the others expect it.
@@ -93,7 +85,7 @@ async function showWorst() {
     refill(place("worst"));
     return;
   }
-  const path = worst.under ? `${worst.under}/${worst.node}` : worst.node;
+  const path = below(worst.under, worst.node);
   const said = valuesInTime(await get(["api", "values", group], { path }));
   const [first] = worst.alarms.flatMap(blamed);
   const toBlame = said.channels.findIndex((each) => each.name === first);
@@ -138,7 +130,7 @@ async function showScores() {
   asked = Date.now() / 1000;
   place("silent").replaceChildren(...said.silent.map((each) => problem({ message: each })));
   levels.clear();
-  said.nodes.forEach((each) => levels.set(each.node, each.levels));
+  said.nodes.forEach((each) => levels.set(below(each.under, each.node), each.levels));
   draw();
   if (said.nodes.length === 0) {
     const when = "each machine sends them with its next report once it has a model";
