@@ -129,19 +129,6 @@ def test_no_level_gets_lost_between_dots(page, levels, bins):
     assert expected == found
 
 
-@pytest.mark.parametrize("n", [1, 64, 65, 1000])
-def test_a_height_leads_to_the_row_that_is_drawn_there(page, n):
-    """The top of each row is in it, and so is its last pixel."""
-    code = """(() => {
-      const places = m.rowPlaces(a[0]);
-      const [first, last] = [places.top, (i) => places.top(i + 1) - 1];
-      const inside = (i) => places.at(first(i)) === i && places.at(last(i)) === i;
-      const all = [...Array(a[0]).keys()].every(inside);
-      return [all, places.at(places.height), places.top(a[0]) === places.height];
-    })()"""
-    assert [True, None, True] == run(page, "charts/row_places.js", code, n)
-
-
 # -- names
 
 

@@ -8,7 +8,7 @@ import { make } from "../shared/build.js";
 import { shown } from "../shared/text.js";
 import { twin } from "./twin.js";
 
-export const FONT_PX = 12;
+const FONT_PX = 12;
 
 const stages = new Set();
 

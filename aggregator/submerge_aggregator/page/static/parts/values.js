@@ -14,22 +14,21 @@ const MOST = 40;
 export class Channels {
   constructor(host, form) {
     this.host = host;
-    this.figures = new Map();
+    this.figures = [];
     this.all = false;
     this.believed = null;
+    const showAll = () => {
+      this.all = true;
+      this.draw();
+    };
     this.search = make("input", { type: "search", placeholder: "channel", input: () => this.draw() });
-    this.more = make("button", { type: "button", click: () => this.showAll() }, "Show all channels");
+    this.more = make("button", { type: "button", click: showAll }, "Show all channels");
     form.replaceChildren(make("label", {}, "Search ", this.search), this.more);
   }
 
   take(reply) {
     this.said = valuesInTime(reply);
     this.order ??= strangest(this.said);
-    this.draw();
-  }
-
-  showAll() {
-    this.all = true;
     this.draw();
   }
 
@@ -48,20 +47,13 @@ export class Channels {
     const wanted = this.order.filter((i) => said.channels[i].name.toLowerCase().includes(text));
     const drawn = this.all ? wanted : wanted.slice(0, AT_FIRST);
     this.more.hidden = drawn.length === wanted.length;
-    const hosts = drawn.map((i) => this.channel(i));
+    const hosts = drawn.map((i) => (this.figures[i] ??= make("div")));
     if (!hosts.length) {
       this.host.replaceChildren(nothing("No channel has such a name."));
     } else if (hosts.some((each, i) => this.host.children[i] !== each) || this.host.children.length > hosts.length) {
       this.host.replaceChildren(...hosts);
     }
-    drawn.forEach((i) => bandChart(this.channel(i), said, i, this.believed?.includes(said.channels[i].name) ?? true));
-  }
-
-  channel(i) {
-    if (!this.figures.has(i)) {
-      this.figures.set(i, make("div"));
-    }
-    return this.figures.get(i);
+    drawn.forEach((i) => bandChart(this.figures[i], said, i, this.believed?.includes(said.channels[i].name) ?? true));
   }
 }
 
