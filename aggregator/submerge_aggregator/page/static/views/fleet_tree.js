@@ -13,38 +13,33 @@ import { STATES, badge, nodeTable } from "./fleet_rows.js";
 // Where so few are left by a search, all branches with them open.
 const FEW = 100;
 
-/** Return the branches of a fleet by their paths: below each what reports there, and what is below
- * it at all levels: `{rows, wanted, all, states}`.
+/** Return the branches of a fleet by their paths: the aggregators there, the nodes that count, and how
+ * many count at all levels below: `{aggregators, nodes, all, states}`.
  *
  * rows : of the whole fleet; isWanted : which of them count
  */
 export function branches(rows, isWanted) {
-  const found = new Map([["", empty()]]);
+  const found = new Map();
   const at = (path) => {
     if (!found.has(path)) {
-      found.set(path, empty());
+      found.set(path, { aggregators: [], nodes: [], all: 0, states: new Map() });
     }
     return found.get(path);
   };
+  at("");
   for (const row of rows) {
     if (row.kind === "aggregator") {
+      at(row.under).aggregators.push(row);
       at(below(row.under, row.node));
+    } else if (isWanted(row)) {
+      at(row.under).nodes.push(row);
     }
-    at(row.under).rows.push(row);
-    if (isWanted(row)) {
-      at(row.under).wanted.add(row);
-      for (const path of above(row.under)) {
-        const branch = at(path);
-        branch.all += 1;
-        branch.states.set(row.state, (branch.states.get(row.state) ?? 0) + 1);
-      }
+    for (const branch of isWanted(row) ? above(row.under).map(at) : []) {
+      branch.all += 1;
+      branch.states.set(row.state, (branch.states.get(row.state) ?? 0) + 1);
     }
   }
   return found;
-}
-
-function empty() {
-  return { rows: [], wanted: new Set(), all: 0, states: new Map() };
 }
 
 // Of "a/b": "", "a" and "a/b".
@@ -62,31 +57,23 @@ export function fleetTree(place) {
   return function draw(rows, isWanted, whole, group, at) {
     const tree = branches(rows, isWanted);
     const { all } = tree.get("");
-    const scene = { tree, group, at, searched: !whole && all <= FEW, opened, built };
+    const scene = { tree, isWanted, group, at, searched: !whole && all <= FEW, opened, built };
     refill(place, ...(all ? inside(scene, "") : [nothing("No node is like this.")]));
   };
 }
 
 // What reports to one aggregator: the aggregators among them as branches, the others as a table.
 function inside(scene, path) {
-  const { tree } = scene;
-  const { rows, wanted } = tree.get(path);
-  const under = rows.filter((row) => row.kind === "aggregator" && hasAny(scene, row));
-  const nodes = rows.filter((row) => row.kind !== "aggregator" && wanted.has(row));
-  const worst = (row) => STATES.indexOf(worstOf(tree.get(below(row.under, row.node)).states) ?? row.state);
+  const { tree, isWanted, built } = scene;
+  const { aggregators, nodes } = tree.get(path);
+  const branchOf = (row) => tree.get(below(row.under, row.node));
+  const under = aggregators.filter((row) => isWanted(row) || branchOf(row).all > 0);
+  const worst = (row) => STATES.indexOf(STATES.find((state) => branchOf(row).states.has(state)) ?? row.state);
   under.sort((a, b) => worst(a) - worst(b) || (a.node < b.node ? -1 : 1));
   return [
     ...under.map((row) => branch(scene, row)),
-    ...(nodes.length ? [make("div", { class: "scroll" }, ...nodeTable(nodes, scene, { built: scene.built, key: path }))] : []),
+    ...(nodes.length ? [make("div", { class: "scroll" }, ...nodeTable(nodes, scene, { built, key: path }))] : []),
   ];
-}
-
-function hasAny({ tree }, row) {
-  return tree.get(row.under).wanted.has(row) || tree.get(below(row.under, row.node)).all > 0;
-}
-
-function worstOf(states) {
-  return STATES.find((state) => states.has(state));
 }
 
 function branch(scene, row) {

@@ -27,7 +27,7 @@ async function look() {
     get(["api", "bans"]).catch((error) => error),
   ]);
   const rows = health(said, Date.now() / 1000);
-  const [acts, others] = [rows.filter((each) => each.act), rows.filter((each) => !each.act)];
+  const [acts, others] = [rows.filter(([, , , act]) => act), rows.filter(([, , , act]) => !act)];
   place("verdict").replaceChildren(
     acts.length
       ? make("span", { class: "problem" }, `${count(acts.length, "thing")} to act on.`)
@@ -44,7 +44,7 @@ async function look() {
 }
 
 function numbers(label, rows) {
-  const lines = rows.map(({ name, value, means, act }) => [
+  const lines = rows.map(([name, value, means, act]) => [
     name,
     { number: value },
     act ? make("span", {}, make("strong", {}, act), " ", means) : means,
