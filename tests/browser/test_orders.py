@@ -120,13 +120,12 @@ def test_a_verdict_on_an_alarm_is_done_when_its_node_confirms_it(fleet, visited,
     page.wait_for_selector(f"#open .badge.{verdict}")
 
 
-def test_a_drill_is_ordered_from_the_model(fleet, visited):
-    """It goes to the node that is named; one that is unknown has no button."""
+def test_a_drill_is_ordered_where_its_node_is(fleet, visited):
+    """The view of the model has what it found out, and points there."""
     page = opened(visited.page(), fleet.origin, "model")
-    page.fill("#drill-form input", "nobody")
-    page.wait_for_selector("#drill-form:has-text('Name a client of the fleet')")
-    page.fill("#drill-form input", OVER)
-    page.click("#drill-form button:text-is('Start a drill')")
+    page.wait_for_selector("#drill:has-text('the view of a node has the order')")
+    page.goto(f"{fleet.origin}/node?group=room&node={OVER}")
+    page.click("#to-node button:text-is('Drill')")
     page.click("dialog button.main")
 
     says(page, "taken, on its way")

@@ -25,8 +25,8 @@ AT = EPOCH + 100.0 + SIX_HOURS * EVERY_S + 1.0
 SIZE = {"width": 1100, "height": 760}
 PICTURES = {
     "page-now": ("now", "light", "main", ".heatmap canvas"),
-    "page-node": ("node", "dark", "#newest-part", "#newest figure canvas"),
-    "page-model": ("model", "light", "main", "#loadings figure canvas"),
+    "page-node": ("node", "dark", "#newest-part", "#blame .bars tbody"),
+    "page-model": ("model", "light", "main", "#loadings .bars tbody"),
 }
 """What each shows: a view, in which colours, from which part on, and what is drawn last in it."""
 
@@ -47,6 +47,8 @@ def test_a_view_is_drawn(fleet, visit, name):
     if view == "now":
         page.click("#hours button:has-text('6 h')")
     page.wait_for_selector(last)
+    if view == "now":
+        page.wait_for_selector("#worst canvas")
     page.locator(part).evaluate("(part) => part.scrollIntoView()")
     page.mouse.move(0, 0)
     WHERE.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ def quarantined(fleet):
     return fleet.get(f"/api/nodes/room/{NODES[0]}").json["quarantined"]
 
 
-@pytest.mark.parametrize("way", ["read", "events", "script", "frame"])
+@pytest.mark.parametrize("way", ["read", "marks", "script", "frame"])
 def test_it_reads_nothing(visited, way):
     """Neither the fleet, nor what changes, nor a script, nor the page in a frame."""
     said = visited.page_of_stranger.evaluate(f"tries.{way}()")

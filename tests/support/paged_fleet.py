@@ -98,7 +98,7 @@ class PagedFleet(Paged):
         since = self.now - EPOCH
         first, second = (each.name for each in self.schema.named[:2])
         if node == OPEN:
-            off = (Deviation(first, 17.9, 22.4), Deviation(second, 21.0, 20.1))
+            off = (Deviation(first, 29.2, 19.0), Deviation(second, 21.0, 20.1))
             at = {"began": self.now - 1200.0, "peaked": self.now - 300.0}
             top = ((first, 0.75), (second, 0.25))
             return (alarm(node, 3, worst=13.2, top=top, deviations=off, **at),)

@@ -20,11 +20,7 @@ window.tries = {
   asked: () => told(fetch(order, {
     method: "POST", credentials: "include", headers: { "x-submerge-proof": "0".repeat(64) },
   })),
-  events: () => new Promise((done) => {
-    const stream = new EventSource(victim + "/events", { withCredentials: true });
-    stream.addEventListener("marks", (event) => done(event.data));
-    stream.addEventListener("error", () => { stream.close(); done("nothing"); });
-  }),
+  marks: () => told(fetch(victim + "/data/marks", { credentials: "include" })),
   script: () => new Promise((done) => {
     const script = document.createElement("script");
     script.addEventListener("load", () => done("loaded"));

@@ -8,7 +8,7 @@ from support.paged_fleet import OPEN
 
 VIEWS = {
     "now": ("/?group=room", "#state:not(:empty)"),
-    "fleet": ("/fleet?group=room", "#nodes[data-drawn] tbody tr"),
+    "fleet": ("/fleet?group=room", "#nodes tbody tr"),
     "tree": ("/fleet?group=room&as=tree", "#tree tbody tr"),
     "node": (f"/node?group=room&node={OPEN}", "#whole:not([hidden]) #alarms table"),
     "alarms": ("/alarms?group=room", "#ended table"),

@@ -153,20 +153,15 @@ class Busy(SubmergeError):
 
 
 class Serving:
-    """An app and the socket that it answers on.
-
-    listener : It listens already; `stop` closes it.
-    ending : Ends answers that would go on for long; `stop` calls it first.
-    """
+    """An app and the socket that it answers on, which listens already; `stop` closes it."""
 
     def __init__(
         self,
         app: ASGIApp,
         listener: socket.socket,
         protocol: Callable[..., asyncio.Protocol] = LocalProtocol,
-        ending: Callable[[], None] | None = None,
     ) -> None:
-        self.listener, self._ending = listener, ending
+        self.listener = listener
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", protocol),
@@ -190,8 +185,6 @@ class Serving:
 
     async def stop(self) -> None:
         """Let answers under way go out, then close."""
-        if self._ending is not None:
-            self._ending()
         self._server.should_exit = True
         if self._task is not None:
             await self._task

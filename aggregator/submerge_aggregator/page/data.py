@@ -1,4 +1,4 @@
-"""Data of the page that the admin API has not in this form, and the stream of what changes."""
+"""Data of the page that the admin API has not in this form, and what has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from submerge_aggregator.http.serving import as_json, path_names, query_names, whole
@@ -149,20 +149,15 @@ def routes(watched: Watched) -> list[Route]:
         data = await watched.calls.get(f"/model/{group}")
         return _json(request, msgspec.json.encode(model_view(data)))
 
-    async def events(_: Request) -> Response:
-        if watched.changes.is_full:
-            return as_json({"error": "too many pages are open: close one"}, 503)
-        # A proxy would keep events until there are many.
-        headers = {"x-accel-buffering": "no"}
-        stream = watched.changes.stream()
-        return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
+    async def marks(_: Request) -> Response:
+        return as_json(await watched.marks())
 
     return [
         Route("/data/fleet/{group}", fleet),
         Route("/data/node/{group}", node),
         Route("/data/scores/{group}", scores),
         Route("/data/model/{group}", model),
-        Route("/events", events),
+        Route("/data/marks", marks),
     ]
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Hashable
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 import msgspec
@@ -48,16 +48,14 @@ class FleetRow:
     state: State
     holds: list[State]  # every state that holds, the worst first: `state` is the first of them
     open: int
-    nodes: int  # nodes below an aggregator that raise alarms; of a client 1, or 0
     heard_s: float | None
     learnt: int
-    withheld: int
     lost: int
-    model: int
     software: str
     certified_until_s: float  # 0 without a certificate
-    wanted: str
     note: str  # what is unusual about it, in words
+    judged: bool  # its rows are held against limits now, if provisional ones
+    ready_in_s: float | None  # until it has limits, as its rows have come so far; None: unknown
 
 
 def row_of(view: NodeView, under: str, at: float) -> FleetRow:
@@ -72,17 +70,24 @@ def row_of(view: NodeView, under: str, at: float) -> FleetRow:
         states[0] if states else "unwatched",
         states,
         0 if watch is None else watch.open,
-        0 if watch is None else watch.nodes,
         None if last is None else round(at - last.silent_s, 1),
         sum(each.learnt for each in parts),
-        sum(each.withheld for each in parts),
         sum(each.lost for each in parts),
-        0 if last is None else last.model_version,
         "" if last is None else last.software,
         0.0 if last is None else last.certified_until_s,
-        view.wanted,
         _note(view),
+        watch is not None
+        and not {"silent", "stale"} & set(states)
+        and (bool({"alarm", "armed"} & set(states)) or watch.provisional_rows > 0),
+        None if watch is None or last is None else _ready_in_s(watch.missing, last),
     )
+
+
+def _ready_in_s(missing: int, last: RowView) -> float | None:
+    rows = last.learnt + last.withheld
+    if not missing or not rows:
+        return None
+    return round(max(0.0, missing * (last.as_of_s - last.created_s) / rows - last.silent_s), 1)
 
 
 def states_of(view: NodeView) -> list[State]:
@@ -122,7 +127,7 @@ def _note(view: NodeView) -> str:
     if view.wanted:
         said.append(f"to {view.wanted}, not confirmed yet")
     if view.watch is not None and view.watch.waiting:
-        said.append(view.watch.waiting)
+        said.append(f"{view.watch.waiting}, as last heard")
     return "; ".join(said)
 
 
@@ -167,6 +172,7 @@ class FleetTree:
 
     group: str
     at: float
+    watches: msgspec.Raw  # as `/alarm-status` has it, of the same time
     rows: list[FleetRow] = field(default_factory=list)
     silent: list[str] = field(default_factory=list)  # aggregators that said nothing, a line each
     more: bool = False  # there are more than `MOST`
@@ -189,7 +195,8 @@ class Shared(Generic[K, V]):
 
     async def get(self, key: K) -> V:
         known = self._known.get(key)
-        if known is not None and abs(self._wall() - known[0]) < self._fresh_s:
+        # By the marks that pages go by: what was collected before the newest one is old.
+        if known is not None and known[0] // self._fresh_s == self._wall() // self._fresh_s:
             return known[1]
         task = self._under_way.get(key)
         if task is None:
@@ -210,18 +217,32 @@ class Shared(Generic[K, V]):
         return value
 
 
-async def pages(
-    ask: Callable[[str], Awaitable[P]], under: str, turns: asyncio.Semaphore, until: float
-) -> AsyncIterator[P]:
-    """Yield the pages of one aggregator, each asked for by the last name of the one before."""
-    after, more, loop = "", True, asyncio.get_running_loop()
-    while more:
-        async with turns:
-            if under and loop.time() >= until:
-                raise CallRefused(503, NOT_ASKED)
-            page = await ask(after)
-        yield page
-        more, after = page.more, page.nodes[-1].node if page.nodes else ""
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """Asks aggregators of a fleet, as many at once as there are turns, up to a time of the loop."""
+
+    calls: AdminCalls
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    until: float = field(default_factory=lambda: asyncio.get_running_loop().time() + ASKS_S)
+
+    async def collect(
+        self, route: str, under: str, kind: type[P], take: Callable[[P], bool], **query: str
+    ) -> CallRefused | None:
+        """Hand an aggregator's pages to `take`, until it wants no more; return why some are not."""
+        after, more, loop = "", True, asyncio.get_running_loop()
+        try:
+            while more:
+                async with self.turns:
+                    if under and loop.time() >= self.until:
+                        raise CallRefused(503, NOT_ASKED)
+                    asked = {"path": under, "after": after} | query
+                    body = await ask_patiently(self.calls, route, **asked)
+                page = msgspec.json.decode(body, type=kind)
+                # Each is asked for by the last name of the one before.
+                more, after = take(page) and page.more, page.nodes[-1].node if page.nodes else ""
+        except CallRefused as error:
+            return error
+        return None
 
 
 class FleetTrees:
@@ -239,11 +260,12 @@ class FleetTrees:
         return (await self._trees.get(group))[1]
 
     async def _collect(self, group: str, at: float) -> tuple[FleetTree, bytes]:
-        tree = FleetTree(group, at)
+        watches = msgspec.Raw(await self._calls.get("/alarm-status", group=group))
+        tree = FleetTree(group, at, watches)
         level: list[tuple[str, ...]] = [()]
-        turns, until = asyncio.Semaphore(AT_ONCE), asyncio.get_running_loop().time() + ASKS_S
+        collector = Collector(self._calls)
         while level and not tree.more:
-            found = await asyncio.gather(*(self._ask(group, path, turns, until) for path in level))
+            found = await asyncio.gather(*(self._ask(group, path, collector) for path in level))
             below = list[tuple[str, ...]]()
             for path, (rows, silent) in zip(level, found, strict=True):
                 tree.rows.extend(rows)
@@ -253,27 +275,21 @@ class FleetTrees:
                 below += [(*path, name) for name in names if name not in path]
             level = [path for path in below if len(path) < DEEPEST]
             if len(tree.rows) > MOST:
-                tree = FleetTree(group, tree.at, tree.rows[:MOST], tree.silent, more=True)
+                tree = replace(tree, rows=tree.rows[:MOST], more=True)
         return tree, msgspec.json.encode(tree)
 
     async def _ask(
-        self, group: str, path: tuple[str, ...], turns: asyncio.Semaphore, until: float
+        self, group: str, path: tuple[str, ...], collector: Collector
     ) -> tuple[list[FleetRow], list[str]]:
         """Return the nodes that report to one aggregator, and what it did not say."""
         rows, under = list[FleetRow](), "/".join(path)
 
-        async def ask(after: str) -> NodesPage:
-            body = await ask_patiently(self._calls, f"/tree/{group}", path=under, after=after)
-            return msgspec.json.decode(body, type=NodesPage)
+        def take(page: NodesPage) -> bool:
+            at = self._wall()
+            rows.extend(row_of(view, under, at) for view in page.nodes)
+            return len(rows) <= MOST
 
-        try:
-            async for page in pages(ask, under, turns, until):
-                at = self._wall()
-                rows += [row_of(view, under, at) for view in page.nodes]
-                if len(rows) > MOST:
-                    break
-        except CallRefused as error:
-            if not path:
-                raise
-            return rows, [f"{under}: {error}"]
-        return rows, []
+        error = await collector.collect(f"/tree/{group}", under, NodesPage, take)
+        if error is not None and not path:
+            raise error
+        return rows, [] if error is None else [f"{under}: {error}"]

@@ -141,7 +141,7 @@ SHOWN = frozenset(
 )
 """First words of the admin API's paths that views ask for; others need a session everywhere."""
 
-DATA = ("/api/", "/data/", "/events")
+DATA = ("/api/", "/data/")
 """Paths that only scripts of the page ask for. No link of another site leads there."""
 
 POLICY = (

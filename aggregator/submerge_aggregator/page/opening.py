@@ -141,7 +141,7 @@ def page_serving(
     gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
     url = url_of(listener, secure=tls is not None)
     say("page", url=url)
-    return Serving(gate, listener, protocol_of(tls, log), watched.changes.end), url
+    return Serving(gate, listener, protocol_of(tls, log)), url
 
 
 def listening(page: PageConfig) -> socket.socket:

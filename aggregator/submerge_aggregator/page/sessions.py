@@ -56,8 +56,8 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-LASTS_S = 12 * 3600.0
-"""How long a session lasts: a shift."""
+LASTS_S: dict[Scope, float] = {"read": 365 * 86400.0, "judge": 12 * 3600.0, "operate": 12 * 3600.0}
+"""How long a session lasts: a shift, and on a wall, where nothing can be ordered, a year."""
 
 MOST_ENDED = 4096
 """Sessions that are remembered as ended by their user; a restart forgets them."""
@@ -91,7 +91,7 @@ class Sessions:
         token = find(self._tokens(), secret, self._wall())
         if token is None or not FORM.fullmatch(secret):
             return None
-        until = int(self._wall() + LASTS_S)
+        until = int(self._wall() + LASTS_S[token.scope])
         known = ".".join((token.name, token.digest[:DIGITS], str(until), secrets.token_hex(16)))
         return f"{known}.{self._signed('session', known)}"
 
@@ -164,13 +164,9 @@ class Entering:
         return None, denial.why
 
     def give(self, answer: Response, cookie: str) -> None:
+        most = int(max(LASTS_S.values()))  # the cookie itself says when it ends
         answer.set_cookie(
-            self._cookie,
-            cookie,
-            max_age=int(LASTS_S),
-            secure=True,
-            httponly=True,
-            samesite="strict",
+            self._cookie, cookie, max_age=most, secure=True, httponly=True, samesite="strict"
         )
 
     def leave(self, session: Session, answer: Response) -> None:

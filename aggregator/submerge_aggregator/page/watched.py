@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
-from submerge_aggregator.history.answers import ScoresAsked, ScoreSteps
+from submerge_aggregator.history.answers import ScoreSteps
 from submerge_aggregator.history.file import ScoresPage
-from submerge_aggregator.page.calls import AdminCalls, CallRefused, ask_patiently
+from submerge_aggregator.page.calls import AdminCalls, CallRefused
 from submerge_aggregator.page.fleet_tree import (
-    ASKS_S,
     AT_ONCE,
     FRESH_S,
     MOST,
+    Collector,
     FleetTrees,
     Shared,
-    pages,
 )
 
 FRESH_SCORES_S = 60.0
@@ -86,36 +84,23 @@ class ScoreTrees:
             f"{row.under}/{row.node}".lstrip("/") for row in fleet.rows if row.kind == "aggregator"
         ]
         rows, count = list[ScoreRow](), steps.count(at)
-        until = asyncio.get_running_loop().time() + ASKS_S
-        found = await asyncio.gather(
-            *(self._ask(ScoresAsked(group, steps), path, rows, count, until) for path in paths)
-        )
+        collector = Collector(self._calls, self._turns)
+        query = {"since": str(steps.since_s), "step": str(step_s)}
+
+        async def silence(under: str) -> list[str]:
+            def take(page: ScoresPage) -> bool:
+                found = ((each.node, _fitted(each.levels, count)) for each in page.nodes)
+                rows.extend(ScoreRow(under, node, levels) for node, levels in found)
+                return len(rows) <= MOST
+
+            error = await collector.collect(f"/scores/{group}", under, ScoresPage, take, **query)
+            return [] if error is None else [f"{under}: {error}".removeprefix(": ")]
+
+        silent = [line for lines in await asyncio.gather(*map(silence, paths)) for line in lines]
         rows.sort(key=lambda row: (-max(row.levels), _reversed(row.levels), row.under, row.node))
-        silent = [line for lines in found for line in lines]
         more = fleet.more or len(rows) > MOST_SHOWN
         shown = rows[:MOST_SHOWN]
         return msgspec.json.encode(ScoreTree(group, at, steps.first_s, step_s, shown, silent, more))
-
-    async def _ask(
-        self, asked: ScoresAsked, under: str, rows: list[ScoreRow], count: int, until: float
-    ) -> list[str]:
-        """Add the levels of an aggregator's nodes, up to `MOST`; return what it did not say."""
-
-        async def ask(after: str) -> ScoresPage:
-            since, step = str(asked.steps.since_s), str(asked.steps.step_s)
-            query = {"path": under, "after": after, "since": since, "step": step}
-            body = await ask_patiently(self._calls, f"/scores/{asked.group}", **query)
-            return msgspec.json.decode(body, type=ScoresPage)
-
-        try:
-            async for page in pages(ask, under, self._turns, until):
-                nodes = page.nodes
-                rows += [ScoreRow(under, each.node, _fitted(each.levels, count)) for each in nodes]
-                if len(rows) > MOST:
-                    break
-        except CallRefused as error:
-            return [f"{under}: {error}" if under else str(error)]
-        return []
 
 
 def step_of(hours: int) -> int:
@@ -133,82 +118,8 @@ def _reversed(levels: bytes) -> bytes:
     return levels[::-1].translate(FALLING)
 
 
-LOOK_S = 2.0
-"""Between two looks."""
-
-STREAM_S = 15.0
-"""A stream ends after so long, and the browser asks for another: one that has gone without a word
-is forgotten then. It is shorter than any request may take."""
-
-RETRY_MS = 1000
-"""After how long a browser asks for another stream."""
-
-MOST_STREAMS = 24
-"""Browsers that listen. There has to be room for their questions, too: one address, as that of a
-proxy, has 32 connections."""
-
-
-class Changes:
-    """Looks for changes while there are listeners."""
-
-    def __init__(self, calls: AdminCalls, stamp: Callable[[], dict[str, str]]) -> None:
-        self._calls, self._stamp = calls, stamp
-        self._listeners = 0
-        self._marks: dict[str, str] = {}
-        self._changed = asyncio.Event()
-        self._looking: asyncio.Task[None] | None = None
-        self._is_over = False
-
-    @property
-    def is_full(self) -> bool:
-        return self._listeners >= MOST_STREAMS
-
-    async def stream(self) -> AsyncIterator[bytes]:
-        """Yield events for one page, for `STREAM_S`."""
-        loop = asyncio.get_running_loop()
-        until, seen = loop.time() + STREAM_S, dict[str, str]()
-        self._listeners += 1
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look())
-        try:
-            yield f"retry: {RETRY_MS}\n\n".encode()
-            while not self._is_over and (left := until - loop.time()) > 0:
-                changed = self._changed
-                if self._marks != seen:
-                    seen = dict(self._marks)
-                    yield b"event: marks\ndata: " + msgspec.json.encode(seen) + b"\n\n"
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await changed.wait()
-        finally:
-            self._listeners -= 1
-
-    def end(self) -> None:
-        """End every stream: nothing is served any more, and the end waits for no open page."""
-        self._is_over = True
-        if self._looking is not None:
-            self._looking.cancel()
-        self._wake()
-
-    def _wake(self) -> None:
-        """Wake those who wait; the next ones wait for another change."""
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def _look(self) -> None:
-        """Look while a page listens, and once more."""
-        while True:
-            marks = dict(self._stamp())
-            try:
-                marks["alarms"] = msgspec.json.decode(await self._calls.get("/alarms/mark"))
-                marks["link"] = "up"
-            except CallRefused as error:
-                marks["link"] = str(error)
-            self._marks = marks
-            self._wake()
-            if not self._listeners:
-                return
-            await asyncio.sleep(LOOK_S)
+LOOK_S = 1.0
+"""How long marks are told again before it is looked for changes: each open page asks every 2 s."""
 
 
 class Watched:
@@ -218,9 +129,17 @@ class Watched:
         self.calls, self.wall = calls, wall
         self.trees = FleetTrees(calls, wall)
         self.scores = ScoreTrees(calls, self.trees, wall)
-        self.changes = Changes(calls, self._stamp)
+        self._marks = Shared(self._look, lambda: asyncio.get_running_loop().time(), fresh_s=LOOK_S)
 
-    def _stamp(self) -> dict[str, str]:
-        """Return what changes by the clock alone: when trees are worth asking for."""
-        wall = self.wall()
-        return {"fleet": str(int(wall // FRESH_S)), "scores": str(int(wall // FRESH_SCORES_S))}
+    async def marks(self) -> dict[str, str]:
+        """Return a short text for each thing that is shown; what differs is worth a question."""
+        return await self._marks.get("")
+
+    async def _look(self, *_: object) -> dict[str, str]:
+        wall = self.wall()  # it alone says when trees are worth asking for
+        marks = {"fleet": str(int(wall // FRESH_S)), "scores": str(int(wall // FRESH_SCORES_S))}
+        try:
+            alarms = msgspec.json.decode(await self.calls.get("/alarms/mark"))
+        except CallRefused as error:
+            return marks | {"link": str(error)}
+        return marks | {"alarms": alarms, "link": "up"}

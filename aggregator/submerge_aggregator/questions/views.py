@@ -165,9 +165,11 @@ class WatchView:
     evidence: float = 0.0  # so many to one that more alarms come than promised, at any time
     provisional_rows: float = 0.0  # for one false alarm by provisional limits, where most; or 0
     waiting: str = ""  # what a node without limits waits for, in words
+    missing: int = 0  # rows that it still needs for that, where it is known
 
     @classmethod
     def of(cls, alarm_status: AlarmStatus) -> WatchView:
+        waiting = alarm_status.waiting
         return cls(
             dict(zip(STATES, alarm_status.states, strict=True)),
             alarm_status.open,
@@ -178,7 +180,8 @@ class WatchView:
             None if alarm_status.armed_in_s < 0 else alarm_status.armed_in_s,
             evidence(max(alarm_status.raised - alarm_status.confirmed, 0), alarm_status.allowed),
             alarm_status.provisional_rows,
-            "" if alarm_status.waiting is None else alarm_status.waiting.words,
+            "" if waiting is None else waiting.words,
+            0 if waiting is None else max(waiting.of - waiting.rows, 0),
         )
 
     @property

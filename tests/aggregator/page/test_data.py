@@ -9,8 +9,10 @@ from http.client import HTTPConnection
 import numpy as np
 import pytest
 
+from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.machine import SetQuarantine
 from submerge_aggregator.page import data
+from support.alarmed import alarm_status
 from support.paged import Paged
 from support.patience import PATIENCE_S
 
@@ -31,6 +33,51 @@ def test_a_node_comes_with_its_row_of_the_fleet(paged):
 
     assert row | {"heard_s": 0} == said["row"] | {"heard_s": 0}
     assert ["c", 60] == [said["view"]["node"], said["view"]["rows"][0]["learnt"]]
+
+
+def test_the_sentences_on_a_group_are_as_old_as_its_nodes(paged):
+    """Asked for apart, one would say that nothing is judged yet beside another on limits."""
+    paged.house.hears("c", ROWS, alarm_status=alarm_status(provisional_rows=300.0))
+    said = paged.get("/data/fleet/room").json
+    paged.house.hears("c", ROWS, alarm_status=alarm_status())
+
+    assert 300.0 == said["watches"][0]["watch"]["provisional_rows"]
+    assert said == paged.get("/data/fleet/room").json
+
+
+def test_a_node_without_limits_says_when_it_has_them(paged):
+    """As its rows have come so far; what it waits for is as old as its last report, and says so."""
+    waiting = alarm_status(state="learning", waiting=Waiting("limits", 16, 64))
+    paged.house.passes(120.0)
+    paged.house.hears("c", ROWS, alarm_status=waiting)
+    paged.house.passes(10.0)
+    said = paged.get("/data/node/room?node=c").json
+    row, last = said["row"], said["view"]["rows"][0]
+
+    a_row = (last["as_of_s"] - last["created_s"]) / last["learnt"]
+    assert row["ready_in_s"] == pytest.approx(48 * a_row - 10.0, abs=0.2)
+    assert "waiting for enough scores: 16 of 64 rows, as last heard" == row["note"]
+    assert not row["judged"]
+    paged.house.passes(3600.0)
+    assert 0.0 == paged.get("/data/node/room?node=c").json["row"]["ready_in_s"]
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "judged"),
+    [
+        ("armed", {}, True),
+        ("learning", {"provisional_rows": 300.0}, True),
+        ("learning", {}, False),
+        ("stale", {"provisional_rows": 300.0}, False),
+    ],
+)
+def test_a_node_is_judged_while_its_rows_are_held_against_limits(paged, state, more, judged):
+    """A silent one is not: nobody knows."""
+    paged.house.hears("c", ROWS, alarm_status=alarm_status(state=state, **more))
+    assert judged == paged.get("/data/node/room?node=c").json["row"]["judged"]
+
+    paged.house.passes(2 * 900.0)
+    assert not paged.get("/data/node/room?node=c").json["row"]["judged"]
 
 
 def test_a_node_that_is_unknown_is_null(paged):

@@ -46,7 +46,7 @@ def page(chromium, paged):
     answer = {"group": "room", "at": time.time(), "rows": ROWS, "silent": [], "more": False}
     page.route("**/data/fleet/**", lambda route: route.fulfill(body=json.dumps(answer)))
     page.goto(f"{paged.origin}/fleet?group=room")
-    page.wait_for_selector(f"#nodes[data-rows='{len(ROWS)}']")
+    page.wait_for_selector(f"#nodes [data-rows='{len(ROWS)}']")
     yield page
     page.close()
 
@@ -107,7 +107,7 @@ def test_a_state_filters(page):
     """Its choice says how many nodes are in it, for each of the states that there are."""
     assert len(STATES) + 1 == page.locator("#state option").count()
     page.select_option("#state", "silent")
-    page.wait_for_selector("#nodes[data-rows='1']")
+    page.wait_for_selector("#nodes [data-rows='1']")
 
     assert "silent (1)" == page.inner_text("#state option[value=silent]")
     assert ["here"] == page.locator("#nodes tbody th").all_inner_texts()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from submerge_aggregator.operators.tokens import Token, digest_of, new_secret
+from submerge_aggregator.page.sessions import Sessions
 from support.paged import Paged
 
 ROWS = np.random.default_rng(0).normal(size=(60, 6))
@@ -167,7 +169,7 @@ def test_no_file_beside_the_scripts_can_be_read(paged):
         assert 404 == paged.get(path).status
 
 
-@pytest.mark.parametrize("path", ["/data/fleet/room", "/api/recent/room?path=c", "/events"])
+@pytest.mark.parametrize("path", ["/data/fleet/room", "/api/recent/room?path=c", "/data/marks"])
 def test_another_site_has_no_browser_ask_nodes(paged, path):
     """A picture there comes without an origin, and would cost a question to each aggregator."""
     for site in ("cross-site", "same-site"):
@@ -175,3 +177,21 @@ def test_another_site_has_no_browser_ask_nodes(paged, path):
     # A link there may lead to a view, and the view's own scripts ask.
     assert 200 == paged.get("/fleet", sec_fetch_site="cross-site").status
     assert 200 == paged.get("/data/fleet/room", sec_fetch_site="same-origin").status
+
+
+@pytest.mark.parametrize(("scope", "hours"), [("read", 364 * 24), ("judge", 11), ("operate", 11)])
+def test_a_session_lasts_a_shift_and_on_a_wall_a_year(scope, hours):
+    """One that can order nothing is not asked for its token each morning."""
+    now, secret = [0.0], new_secret()
+    known = [Token("wall", scope, 0.0, None, digest_of(secret))]
+    sessions = Sessions(bytes(32), lambda: known, lambda: now[0])
+    cookie = sessions.begin(secret)
+    assert cookie is not None
+
+    now[0] = hours * 3600.0
+    assert sessions.find(cookie) is not None
+    now[0] += 2 * 86400.0
+    assert sessions.find(cookie) is None
+    now[0] = 60.0
+    known.clear()
+    assert sessions.find(cookie) is None

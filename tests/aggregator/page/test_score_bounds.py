@@ -38,7 +38,7 @@ class Endless:
         return msgspec.json.encode(ScoresPage("a", "g", step, since, nodes, more=True))
 
     async def tree(self, group: str) -> FleetTree:
-        return FleetTree(group, NOON)
+        return FleetTree(group, NOON, msgspec.Raw(b"[]"))
 
 
 def trees_of(endless: Endless) -> ScoreTrees:

@@ -17,7 +17,7 @@ from submerge_aggregator.page.fleet_tree import FleetRow, FleetTree, FleetTrees,
 from submerge_aggregator.page.watched import FRESH_SCORES_S, ScoreTrees, step_of
 from submerge_aggregator.questions.views import NodeView
 
-NOON = 1_700_000_000.0
+NOON = 1_699_999_980.0
 
 
 def row(under: str, node: str, kind: str) -> FleetRow:
@@ -55,7 +55,7 @@ class Fleet:
         return msgspec.json.encode(ScoresPage("who", "g", step, since, nodes, more))
 
     async def tree(self, group: str) -> FleetTree:
-        return FleetTree(group, self.at, FLEET)
+        return FleetTree(group, self.at, msgspec.Raw(b"[]"), FLEET)
 
     def wall(self) -> float:
         return self.at

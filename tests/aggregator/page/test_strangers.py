@@ -17,7 +17,7 @@ FLEET = "/data/fleet/room"
 WITHOUT_SESSION = {
     *("/", "/fleet", "/node", "/alarms", "/model", "/health", "/login", "/static/{path:path}"),
     *("/data/fleet/{group}", "/data/node/{group}", "/data/scores/{group}", "/data/model/{group}"),
-    *("/events", "/api/", "/api/health", "/api/nodes", "/api/nodes/{group}/{node}"),
+    *("/data/marks", "/api/", "/api/health", "/api/nodes", "/api/nodes/{group}/{node}"),
     *("/api/drills/{group}", "/api/alarms", "/api/alarms/mark", "/api/alarm-status", "/api/bans"),
     *("/api/histories/{group}", "/api/tree/{group}", "/api/scores/{group}"),
     *("/api/past-alarms/{group}", "/api/versions/{group}", "/api/recent/{group}"),

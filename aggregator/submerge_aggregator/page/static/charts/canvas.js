@@ -6,17 +6,40 @@
 
 import { make } from "../shared/build.js";
 import { shown } from "../shared/text.js";
+import { twin } from "./twin.js";
 
-export const FONT_PX = 12;
+const FONT_PX = 12;
 
 const stages = new Set();
 
-/** Return a stage in a host, instead of what was there.
+const charts = new WeakMap();
+
+/** Return the chart of a host: the one that is there, or a new one with its stage, table and cursor.
  *
- * draw : called with `{context, width, height, top, colour, stage}`; sizes are CSS pixels, `top` is
- *   how far the box has scrolled, and `colour` returns a custom property of the page's styles.
+ * draw : called with the chart and `{context, width, height, top, colour}`; sizes are CSS pixels,
+ *   `top` is how far the box has scrolled, `colour` returns a custom property of the page's styles
+ * table : as `twin` has it
+ * at, step, moved, chosen : as `cursor` has them. All are called with the chart first
  */
-export function stage(host, kind, draw) {
+export function chartIn(host, kind, { draw, table, at, step, moved, chosen = () => {} }) {
+  const known = charts.get(host);
+  if (known?.stage.figure.isConnected) {
+    return known;
+  }
+  const chart = {};
+  chart.stage = stage(host, kind, (scene) => draw(chart, scene));
+  chart.build = twin(chart.stage.figure, () => table(chart));
+  cursor(chart.stage, {
+    at: (...place) => at(chart, ...place),
+    step: (...key) => step(chart, ...key),
+    moved: (...where) => moved(chart, ...where),
+    chosen: (where) => chosen(chart, where),
+  });
+  charts.set(host, chart);
+  return chart;
+}
+
+function stage(host, kind, draw) {
   const said = make("p", { class: "readout", role: "status" });
   const canvas = make("canvas", { role: "img", tabindex: "0" });
   const rest = make("div");
@@ -79,7 +102,7 @@ function paint(self) {
   context.textBaseline = "middle";
   // A name never turns the order of what is around it.
   context.direction = "ltr";
-  draw({ context, width, height, top: box.scrollTop, ratio, colour, stage: self });
+  draw({ context, width, height, top: box.scrollTop, ratio, colour });
 }
 
 function everywhere() {
@@ -145,14 +168,13 @@ export function timeAxis({ context, colour }, marks, place, { top, bottom, left,
   }
 }
 
-/** Have a stage's cursor moved by pointer and by keys.
- *
- * at : from a place in the canvas to where the cursor is, or null
- * step : from a key's name and where the cursor is to where it goes; undefined: not its key
- * moved : what a new place does; by keys, `keyed` is true
- * chosen : what a click or Enter does
- */
-export function cursor(self, { at, step, moved, chosen = () => {} }) {
+// Have a stage's cursor moved by pointer and by keys.
+//
+// at : from a place in the canvas to where the cursor is, or null
+// step : from a key's name and where the cursor is to where it goes; undefined: not its key
+// moved : what a new place does; by keys, `keyed` is true
+// chosen : what a click or Enter does
+function cursor(self, { at, step, moved, chosen }) {
   const { canvas } = self;
   const place = (event) => {
     const box = canvas.getBoundingClientRect();

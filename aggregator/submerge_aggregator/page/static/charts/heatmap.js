@@ -7,29 +7,27 @@
 
 import { make } from "../shared/build.js";
 import { shown } from "../shared/text.js";
-import { FONT_PX, cursor, fill, fitting, say, stage, timeAxis, widest } from "./canvas.js";
+import { chartIn, fill, fitting, say, timeAxis, widest } from "./canvas.js";
 import { LEAST, ONE, STEPS, UNLIMITED, binned, colourOf, levelWords, palette, shareOf } from "./levels.js";
-import { MOST_TALL, TALL, rowPlaces } from "./row_places.js";
 import { clock, day, linear, timeTicks } from "./scales.js";
-import { MOST_ROWS, twin } from "./twin.js";
+import { MOST_ROWS } from "./twin.js";
 
-const FOOT = 22;
-const GAP = 8;
+const [TALL, FOOT, GAP] = [16, 22, 8];
 
-const charts = new WeakMap();
+// More rows than that scroll in a box that is smaller than the window; so few are all there.
+const MOST_WHOLE = 64;
 
 /** Draw a heat map in a host, or draw the one that is there again. */
 export function heatmap(host, data) {
-  let chart = charts.get(host);
-  if (!chart?.stage.figure.isConnected) {
-    chart = begun(host);
-    charts.set(host, chart);
+  const chart = chartIn(host, "heatmap", { draw, table, at: placeAt, step: stepped, moved: readOut, chosen: open });
+  if (!chart.picture) {
+    Object.assign(chart, { picture: document.createElement("canvas"), bins: 1, left: 0, width: 1, swatches: [] });
+    chart.stage.legend.append(...legend(chart));
   }
   const columns = data.rows.reduce((most, row) => Math.max(most, row.levels.length), 1);
   const over = data.rows.filter((row) => row.levels.some((level) => level > ONE)).length;
   const same = chart.data?.rows.length === data.rows.length;
   Object.assign(chart, { data, columns, names: data.rows.map((row) => shown(row.name)) });
-  chart.places = rowPlaces(data.rows.length);
   if (!same) {
     chart.stage.cursor = null;
   }
@@ -38,31 +36,17 @@ export function heatmap(host, data) {
     about:
       `${data.rows.length} rows, ${over} of them over their limit at some time, the worst first. ` +
       "Arrow keys move a cursor that is read out below; Enter opens its row. A table follows.",
-    height: Math.max(chart.places.height, TALL) + FOOT,
-    // Many rows scroll in a box that is smaller than the window; few are all there.
-    most: chart.places.n <= MOST_TALL ? Infinity : Math.max(400, window.innerHeight * 0.8),
+    height: Math.max(data.rows.length, 1) * TALL + FOOT,
+    most: data.rows.length <= MOST_WHOLE ? Infinity : Math.max(400, window.innerHeight * 0.8),
   });
   readOut(chart, chart.stage.cursor, false);
   chart.build();
 }
 
-function begun(host) {
-  const chart = { picture: document.createElement("canvas"), bins: 1, left: 0, width: 1, swatches: [] };
-  chart.stage = stage(host, "heatmap", (scene) => draw(chart, scene));
-  chart.stage.legend.append(...legend(chart));
-  chart.build = twin(chart.stage.figure, () => table(chart));
-  cursor(chart.stage, {
-    at: (x, y) => placeAt(chart, x, y),
-    step: (key, from) => stepped(chart, key, from),
-    moved: (where, keyed) => readOut(chart, where, keyed),
-    chosen: ({ row }) => open(chart.data.rows[row]),
-  });
-  return chart;
-}
-
-function open(row) {
-  if (row?.href) {
-    location.assign(row.href);
+function open(chart, { row }) {
+  const { href } = chart.data.rows[row] ?? {};
+  if (href) {
+    location.assign(href);
   }
 }
 
@@ -70,7 +54,7 @@ function open(row) {
 
 function draw(chart, scene) {
   const { context, width, height, top, ratio, colour } = scene;
-  const { data, places, names, columns } = chart;
+  const { data, names, columns } = chart;
   chart.left = widest(context, names.slice(0, 200), Math.min(200, width * 0.3)) + 2 * GAP;
   chart.width = Math.max(1, width - chart.left);
   const bins = Math.min(columns, Math.max(1, Math.floor(chart.width * ratio)));
@@ -78,8 +62,8 @@ function draw(chart, scene) {
     [chart.bins, chart.stage.cursor] = [bins, null];
   }
   const bottom = height - FOOT;
-  const from = places.at(top) ?? 0;
-  const to = (places.at(top + bottom - 1) ?? places.n - 1) + 1;
+  const from = Math.floor(top / TALL);
+  const to = Math.min(data.rows.length, Math.ceil((top + bottom) / TALL));
   const picture = pictureOf(chart, from, to, colour);
   context.save();
   context.beginPath();
@@ -90,8 +74,8 @@ function draw(chart, scene) {
   context.fillRect(chart.left, 0, chart.width, bottom);
   const sharp = (y) => Math.round(y * ratio) / ratio;
   for (let i = from; i < to; i++) {
-    const y = sharp(places.top(i) - top);
-    const tall = sharp(places.top(i + 1) - top) - y - (places.isTall(i) ? 1 : 0);
+    const y = sharp(i * TALL - top);
+    const tall = sharp((i + 1) * TALL - top) - y - 1;
     context.drawImage(picture, 0, i - from, bins, 1, chart.left, y, chart.width, tall);
   }
   namesOf(chart, scene, from, to);
@@ -123,48 +107,40 @@ function pictureOf(chart, from, to, colour) {
 function namesOf(chart, { context, top, colour }, from, to) {
   context.textAlign = "right";
   context.fillStyle = colour("ink");
-  for (let i = from; i < to && chart.places.isTall(i); i++) {
+  for (let i = from; i < to; i++) {
     const name = fitting(context, chart.names[i], chart.left - GAP);
-    context.fillText(name, chart.left - GAP, chart.places.top(i) - top + TALL / 2);
+    context.fillText(name, chart.left - GAP, (i + 0.5) * TALL - top);
   }
 }
 
-function cursorOf(chart, { context, top, width, height, colour }) {
+function cursorOf(chart, { context, top, width, colour }) {
   const at = chart.stage.cursor;
-  if (at === null || at.row >= chart.places.n) {
+  if (at === null || at.row >= chart.data.rows.length) {
     return;
   }
-  const y = chart.places.top(at.row) - top;
-  const tall = chart.places.top(at.row + 1) - top - y;
+  const y = at.row * TALL - top - 0.5;
   const x = chart.left + (at.bin * chart.width) / chart.bins;
   const wide = Math.max(chart.width / chart.bins, 3);
   context.strokeStyle = colour("ink");
   context.lineWidth = 1.5;
-  context.strokeRect(chart.left, y - 0.5, chart.width - 1, tall);
+  context.strokeRect(chart.left, y, chart.width - 1, TALL);
   context.lineWidth = 3;
-  context.strokeRect(Math.min(x, width - wide - 2), y - 0.5, wide, tall);
+  context.strokeRect(Math.min(x, width - wide - 2), y, wide, TALL);
   context.lineWidth = 1;
-  if (!chart.places.isTall(at.row)) {
-    const middle = Math.min(Math.max(y + tall / 2, FONT_PX / 2), height - FOOT - FONT_PX / 2);
-    context.fillStyle = colour("surface");
-    context.fillRect(0, middle - TALL / 2, chart.left - GAP / 2, TALL);
-    context.fillStyle = colour("ink");
-    context.textAlign = "right";
-    context.fillText(fitting(context, chart.names[at.row], chart.left - GAP), chart.left - GAP, middle);
-  }
 }
 
 // -- the cursor
 
 function placeAt(chart, x, y) {
   const { box, canvas } = chart.stage;
-  const row = y < canvas.clientHeight - FOOT ? chart.places.at(y + box.scrollTop) : null;
+  const row = Math.floor((y + box.scrollTop) / TALL);
+  const isRow = y < canvas.clientHeight - FOOT && row < chart.data.rows.length;
   const bin = Math.floor(((x - chart.left) / chart.width) * chart.bins);
-  return row === null ? null : { row, bin: Math.min(Math.max(bin, 0), chart.bins - 1) };
+  return !isRow ? null : { row, bin: Math.min(Math.max(bin, 0), chart.bins - 1) };
 }
 
 function stepped(chart, key, from) {
-  const { n } = chart.places;
+  const n = chart.data.rows.length;
   const page = 10;
   const ways = {
     ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0],
@@ -183,13 +159,8 @@ function stepped(chart, key, from) {
 
 function reveal(chart, row) {
   const { box } = chart.stage;
-  const [top, bottom] = [chart.places.top(row), chart.places.top(row + 1)];
   const seen = box.clientHeight - FOOT;
-  if (top < box.scrollTop) {
-    box.scrollTop = top;
-  } else if (bottom > box.scrollTop + seen) {
-    box.scrollTop = bottom - seen;
-  }
+  box.scrollTop = Math.min(Math.max(box.scrollTop, (row + 1) * TALL - seen), row * TALL);
 }
 
 function readOut(chart, at, keyed) {
@@ -248,7 +219,7 @@ function table(chart) {
       share(highest) && `${day(at)} ${clock(at)}`,
       // Of a step it is known that it was over at some time in it.
       over ? `${data.step_s > 60 ? "≤ " : ""}${Math.round((over * data.step_s) / 60)} min` : "",
-      row.note ?? "",
+      shown(row.note ?? ""),
     ];
   });
   const heads = ["node", "last", "highest", "at", "over its limit", "note"];

@@ -12,6 +12,11 @@ const [FAINT, FULL] = [ONE - 5 * STEPS, ONE + 3 * STEPS];
 // What is far from its limit is to stay quiet: colours grow late.
 const LATE = 2;
 
+/** Return the levels that a text of base64 has. */
+export function levelsOf(text) {
+  return Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0));
+}
+
 /** Return the value over its limit that a level tells; null where it tells none. */
 export function shareOf(level) {
   return level < LEAST ? null : 2 ** ((level - ONE) / STEPS);

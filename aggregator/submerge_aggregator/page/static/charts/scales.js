@@ -15,12 +15,6 @@ export function linear([low, high], [from, to]) {
   return (value) => (width > 0 ? from + ((value - low) / width) * (to - from) : (from + to) / 2);
 }
 
-/** Return the same for a logarithmic axis; what is not positive is at its low end. */
-export function logarithmic([low, high], range) {
-  const place = linear([Math.log(low), Math.log(high)], range);
-  return (value) => place(Math.log(Math.max(value, low)));
-}
-
 /** Return round values from low to high, about so many. */
 export function ticks(low, high, wanted = 5) {
   if (!(high > low) || !Number.isFinite(high - low)) {
@@ -32,19 +26,6 @@ export function ticks(low, high, wanted = 5) {
   const first = Math.ceil(low / step - 1e-9);
   const last = Math.floor(high / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, i) => tidy((first + i) * step, step));
-}
-
-/** Return powers of ten from low to high, with 2 and 5 where there are few. */
-export function powers(low, high) {
-  const decades = Math.log10(high / low);
-  const parts = decades <= 2 ? [1, 2, 5] : [1];
-  const every = Math.max(1, Math.round(decades / 5));
-  const found = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-    const here = power % every === 0 ? parts : [];
-    found.push(...here.map((part) => part * 10 ** power).filter((v) => v >= low && v <= high));
-  }
-  return found;
 }
 
 /** Return a range that holds all values, and a little more; null if there is none. */

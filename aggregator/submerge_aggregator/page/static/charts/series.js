@@ -2,65 +2,41 @@
 //
 //     series(host, {label, unit, times: [Unix s], lines: [{name, values}],
 //                   limits: [{name, value}], bands: [{name, low: [...], high: [...]}],
-//                   height, log})
+//                   zero})
 //
-// A value that is null is a gap, and so is a time in which several values are missing. `log` has a
-// logarithmic axis; `height` is in pixels, 200 if not given.
+// A value that is null is a gap, and so is a time in which several values are missing. `zero` has the
+// axis begin there.
 
 import { make } from "../shared/build.js";
 import { shown } from "../shared/text.js";
-import { cursor, fill, fitting, say, stage, timeAxis, widest } from "./canvas.js";
-import {
-  clock, day, extent, linear, logarithmic, powers, short, ticks, timeTicks,
-} from "./scales.js";
-import { MOST_ROWS, twin } from "./twin.js";
+import { chartIn, fill, fitting, say, timeAxis, widest } from "./canvas.js";
+import { clock, day, extent, linear, short, ticks, timeTicks } from "./scales.js";
+import { MOST_ROWS } from "./twin.js";
 
 // Lines that styles know a colour and a dash for; further ones begin again.
 export const LINES = 6;
 
 const DASHES = [[], [6, 3], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]];
-const [HEAD, FOOT, GAP] = [8, 22, 8];
-
-const charts = new WeakMap();
+const [HEIGHT, HEAD, FOOT, GAP] = [200, 8, 22, 8];
 
 /** Draw series in a host, or draw those that are there again. */
 export function series(host, data) {
-  let chart = charts.get(host);
-  if (!chart?.stage.figure.isConnected) {
-    chart = begun(host);
-    charts.set(host, chart);
-  }
-  const { lines, limits = [], bands = [], unit = "", height = 200 } = data;
+  const chart = chartIn(host, "series", { draw, table, at: nearest, step: stepped, moved: readOut });
+  const { lines, limits = [], bands = [], unit = "", zero = false } = data;
   const all = [lines.map((each) => each.values), bands.map((each) => [...each.low, ...each.high])];
-  const positive = (value) => !data.log || value > 0;
-  const values = [...all.flat(2), ...limits.map((each) => each.value)].filter(
-    (value) => typeof value === "number" && positive(value),
-  );
-  const range = extent(data.log ? values.map(Math.log) : values) ?? [0, 1];
-  chart.range = data.log ? range.map(Math.exp) : range;
+  const values = [...all.flat(2), ...limits.map((each) => each.value)];
+  chart.range = extent(values, { zero }) ?? [0, 1];
   chart.data = { ...data, lines, limits, bands, unit };
   chart.names = lines.map((each) => shown(each.name));
   chart.gap_s = 2.5 * usualStep(data.times);
   fill(chart.stage, {
     label: unit ? `${data.label} (${shown(unit)})` : data.label,
     about: `${lines.length} lines of ${data.times.length} values over time. Arrow keys move a cursor that is read out below. A table follows.`,
-    height,
+    height: HEIGHT,
   });
   chart.stage.legend.replaceChildren(...legend(chart));
   readOut(chart, chart.stage.cursor);
   chart.build();
-}
-
-function begun(host) {
-  const chart = { left: 0, right: 1 };
-  chart.stage = stage(host, "series", (scene) => draw(chart, scene));
-  chart.build = twin(chart.stage.figure, () => table(chart));
-  cursor(chart.stage, {
-    at: (x) => nearest(chart, x),
-    step: (key, from) => stepped(chart, key, from),
-    moved: (where) => readOut(chart, where),
-  });
-  return chart;
 }
 
 function usualStep(times) {
@@ -75,11 +51,11 @@ function draw(chart, scene) {
   const { context, width, height, colour } = scene;
   const { data, range } = chart;
   const bottom = height - FOOT;
-  const marks = data.log ? powers(...range) : ticks(...range, height / 40);
+  const marks = ticks(...range, height / 40);
   const left = widest(context, marks.map(short), width * 0.25) + GAP;
   const [first, last] = bounds(data.times);
   const x = linear([first, last], [left + 2, width - 4]);
-  const y = (data.log ? logarithmic : linear)(range, [bottom, HEAD]);
+  const y = linear(range, [bottom, HEAD]);
   Object.assign(chart, { left, right: width - 4, x });
   context.textAlign = "right";
   for (const mark of marks) {

@@ -2,13 +2,11 @@
 
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { CAUSES, marks } from "../shared/causes.js";
+import { CAUSES, beside, blamed, doubts, marks } from "../shared/causes.js";
 import { named, nodeLink } from "../shared/named.js";
 import { orderButton } from "../shared/orders.js";
 import { table } from "../shared/table.js";
-import { ago, count, excess, figure, moment } from "../shared/words.js";
-
-const SILENT_S = 900;
+import { ago, excess, moment } from "../shared/words.js";
 
 /**
  * Return a table of alarms.
@@ -18,7 +16,7 @@ const SILENT_S = 900;
 export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
   const now = Date.now() / 1000;
   const headings = ["Alarm", ...(ofNode ? [] : ["Node"]), "State", "Began", "Lasted"];
-  headings.push("Score", "Cause", "Channels: value, expected", "Verdict");
+  headings.push("Score", "Cause", "Channels to blame", "Verdict");
   const rows = alarms.map((alarm) => {
     const lasted = (alarm.ended ?? now) - alarm.began;
     return [
@@ -45,23 +43,15 @@ function state(alarm) {
   const words = alarm.open
     ? [make("span", { class: "badge alarm" }, "open")]
     : [make("span", { class: "badge sealed" }, "over")];
-  const more = marks(alarm).map(([, words]) => words);
-  if (alarm.open && alarm.silent_s > SILENT_S) {
-    more.push(`${alarm.reported_by} silent for ${ago(alarm.silent_s)}`);
-  }
-  if (alarm.denied_by?.length) {
-    more.push(`denied by ${alarm.denied_by.join(", ")}, which is not believed`);
-  }
+  const more = [...marks(alarm).map(([, words]) => words), ...doubts(alarm)];
   return more.length ? [...words, " ", make("small", {}, more.join("; "))] : words;
 }
 
 function channels(alarm, units) {
+  const [first] = blamed(alarm);
   const items = Object.entries(alarm.top).map(([name, share]) => {
-    const off = alarm.deviations[name];
-    const unit = units?.get(name);
-    const said = off
-      ? [`: ${figure(off.value)}, expected ${figure(off.expected)}`, ...(unit ? [" ", named(unit)] : [])]
-      : [];
+    const off = name === first && alarm.deviations[name];
+    const said = off ? [": ", ...beside(off.value, off.expected, units.get(name))] : [];
     return make("li", {}, named(name), ` ${Math.round(100 * share)} %`, ...said);
   });
   return items.length ? [make("ul", { class: "plain" }, ...items)] : "";
@@ -120,9 +110,4 @@ function rejected(alarm) {
   return alarm.open
     ? `This is a fault: ${alarm.node} never learns these readings, however long it lasts, ${counts}`
     : `This was a fault, ${counts}`;
-}
-
-/** Return how many alarms there are, in words. */
-export function alarmsCount(n) {
-  return `${count(n)} ${n === 1 ? "alarm" : "alarms"}`;
 }

@@ -1,10 +1,7 @@
-// Drills: which faults the alarms would find, by channel, and the order to try it.
+// Drills: which faults the alarms would find, by channel.
 
-import { drillOrder } from "./node_orders.js";
-import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { named, nodeLink, nothing, problem } from "../shared/named.js";
-import { orderButton, reason } from "../shared/orders.js";
+import { askFor, named, nodeLink, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { table } from "../shared/table.js";
 import { figure, moment } from "../shared/words.js";
@@ -13,15 +10,11 @@ const SIZED = ["bias", "drift", "noise"];
 
 /** Ask what drills have found out and draw it. */
 export async function drill(host, group) {
-  let found;
-  try {
-    found = await get(["api", "drills", group]);
-  } catch (error) {
-    refill(host, problem(error));
-    return;
-  }
-  if (!found.nodes.length) {
-    refill(host, nothing("No node has drilled since the aggregator began: order one to."));
+  const found = await askFor(host, ["api", "drills", group]);
+  if (!found?.nodes.length) {
+    if (found) {
+      refill(host, nothing("No node has drilled since the aggregator began: the view of a node has the order."));
+    }
     return;
   }
   const several = found.nodes.length > 1;
@@ -65,33 +58,4 @@ function share(value) {
 
 function blind({ blind: n, nodes }) {
   return nodes > 1 ? `blind at ${n} of ${nodes}` : "blind";
-}
-
-/** Draw the form that has a node drill; `rows` of the fleet. */
-export function drillForm(host, group, rows, done) {
-  const clients = rows.filter((each) => each.kind === "client");
-  const names = make("datalist", { id: "clients" });
-  names.append(...clients.slice(0, 2000).map((each) => make("option", { value: each.node })));
-  const choice = make("input", { list: "clients", "data-key": "drill-node", autocomplete: "off" });
-  choice.value = host.querySelector("input")?.value ?? clients[0]?.node ?? "";
-  const button = make("span", {});
-  const offer = () => {
-    const row = clients.find((each) => each.node === choice.value.trim());
-    if (!row) {
-      button.replaceChildren(make("span", {}, " Name a client of the fleet."));
-      return;
-    }
-    const order = drillOrder({ group, path: row.under, node: row.node });
-    const after = async (before) => {
-      const is = await order.done(before);
-      if (is) {
-        await done();
-      }
-      return is;
-    };
-    button.replaceChildren(orderButton({ ...order, label: "Start a drill", done: after }));
-  };
-  choice.addEventListener("input", offer);
-  offer();
-  refill(host, ...reason("operate"), make("label", {}, "Node ", choice), " ", button, names);
 }

@@ -5,8 +5,6 @@ import { make } from "../shared/build.js";
 import { shown } from "../shared/text.js";
 import { figure } from "../shared/words.js";
 
-const AT_FIRST = 40;
-
 /** Draw the spectrum: each direction's share of all variation, and what it could be at most. */
 export function spectrum(chart, model) {
   const rows = model.directions.map(({ share, scored }, i) => ({
@@ -28,13 +26,10 @@ export class Loadings {
     this.direction = make("select", { input: () => this.draw() });
     this.bySize = make("input", { type: "checkbox", checked: true, input: () => this.draw() });
     this.search = make("input", { type: "search", placeholder: "channel", input: () => this.draw() });
-    this.all = make("input", { type: "checkbox", input: () => this.draw() });
-    this.allLabel = make("label", { class: "check" }, this.all, " All channels");
     form.replaceChildren(
       make("label", {}, "Direction ", this.direction),
       make("label", {}, "Search ", this.search),
       make("label", { class: "check" }, this.bySize, " Largest first"),
-      this.allLabel,
     );
   }
 
@@ -69,11 +64,9 @@ export class Loadings {
     if (this.bySize.checked) {
       rows.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
     }
-    this.allLabel.hidden = rows.length <= AT_FIRST;
     bars(this.chart, {
       label: `Loadings of the channels in direction ${this.direction.selectedIndex + 1}`,
-      unit: "",
-      rows: this.all.checked ? rows : rows.slice(0, AT_FIRST),
+      rows,
     });
   }
 }

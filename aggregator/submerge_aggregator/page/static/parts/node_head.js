@@ -5,23 +5,9 @@ import { facts, named, nodeLink, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { table } from "../shared/table.js";
 import { ago, count, moment } from "../shared/words.js";
+import { STATE_WORDS, badge } from "../views/fleet_rows.js";
 
 const DAY_S = 86400;
-
-const STATES = {
-  alarm: "An alarm is open.",
-  silent: "It was not heard for a quarter of an hour: look whether it runs, and whether its link is up.",
-  banned: "An operator refuses it.",
-  quarantined: "Its rows stay out of the model until it is released.",
-  stale: "Its model has expired: it cannot reach its aggregator, or gets no models.",
-  far: "It is far from the others, and left out of the model for that.",
-  bounded: "Its readings weigh less in the model than it has reported.",
-  paused: "It learns nothing, as an operator has ordered.",
-  learning: "Its limits are not known yet: it raises provisional alarms, or none.",
-  armed: "It detects alarms.",
-  sealed: "Its incarnations have ended; nothing of it runs.",
-  unwatched: "It raises no alarms.",
-};
 
 /** Draw the head of a node, as `oneNode` returns it. */
 export function nodeHead(host, where, view, row, at) {
@@ -37,9 +23,9 @@ export function nodeHead(host, where, view, row, at) {
     make(
       "p",
       {},
-      make("span", { class: `badge ${row.state}` }, row.state),
+      badge(row.state),
       " ",
-      STATES[row.state] ?? "",
+      STATE_WORDS[row.state] ?? "",
       ...(row.note ? [" ", named(row.note, 400), "."] : []),
     ),
     facts([

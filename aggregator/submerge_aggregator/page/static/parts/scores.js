@@ -2,21 +2,13 @@
 
 import { inTime } from "./in_time.js";
 import { bars } from "../charts/bars.js";
+import { levelsOf, shareOf } from "../charts/levels.js";
 import { series } from "../charts/series.js";
 import { get } from "../shared/ask.js";
-import { make } from "../shared/build.js";
-import { named, nothing } from "../shared/named.js";
-import { refill } from "../shared/refill.js";
-import { table } from "../shared/table.js";
-import { moment } from "../shared/words.js";
+import { nothing } from "../shared/named.js";
 
 const NEWEST = 30;
 const MOST_CHANNELS = 8;
-
-// As `score_trail`: 128 is just the limit, sixteen steps double it; below 2 there is no share.
-const ONE = 128;
-const STEPS = 16;
-const LEAST = 2;
 
 const KINDS = {
   spe: "SPE (squared prediction error)",
@@ -29,7 +21,7 @@ const KINDS = {
 };
 
 /** Draw the newest rows: each statistic as a share of its limit, and the channels to blame. */
-export function newestScores({ chart, blame, rows }, reply) {
+export function newestScores({ chart, blame }, reply) {
   const sort = inTime(reply.at);
   const said = {
     ...reply,
@@ -42,15 +34,12 @@ export function newestScores({ chart, blame, rows }, reply) {
   if (!said.at.length) {
     chart.replaceChildren(nothing("It has scored no row yet: it waits for its first model."));
     blame.replaceChildren();
-    rows.replaceChildren();
     return;
   }
-  const lines = limited.length
-    ? limited.map((each) => ({
-        name: KINDS[each.kind] ?? each.kind,
-        values: each.values.map((value) => (value === null ? null : value / each.limit)),
-      }))
-    : unlimited.map((each) => ({ name: KINDS[each.kind] ?? each.kind, values: each.values }));
+  const lines = (limited.length ? limited : unlimited).map(({ kind, limit, values }) => ({
+    name: KINDS[kind] ?? kind,
+    values: limited.length ? values.map((value) => (value === null ? null : value / limit)) : values,
+  }));
   series(chart, {
     label: limited.length
       ? `Scores of the newest ${said.at.length} rows, over their limits${said.provisional ? ", which are provisional" : ""}`
@@ -59,10 +48,13 @@ export function newestScores({ chart, blame, rows }, reply) {
     times: said.at,
     lines,
     limits: limited.length ? [{ name: "limit", value: 1 }] : [],
-    bands: [],
   });
-  contributions(blame, said);
-  refill(rows, unfolding(said, limited));
+  const over = lines.some(({ values }) => values.slice(-NEWEST).some((value) => value > 1));
+  if (over || !limited.length) {
+    contributions(blame, said);
+  } else {
+    blame.replaceChildren(nothing(`No score of the newest ${NEWEST} rows is over its limit: no channel is to blame.`));
+  }
 }
 
 // Each channel's mean share in what is unusual of the newest rows.
@@ -84,28 +76,6 @@ function contributions(chart, said) {
   });
 }
 
-function unfolding(said, limited) {
-  const summary = make("summary", {}, "Row by row");
-  return make("details", { "data-key": "rows" }, summary, blamed(said, limited));
-}
-
-function blamed(said, limited) {
-  const rows = [];
-  for (let i = said.at.length - 1; i >= 0 && rows.length < NEWEST; i--) {
-    const shares = limited.map((each) => (each.values[i] ?? 0) / each.limit);
-    const items = (said.blame[i] ?? []).map(([channel, share]) =>
-      make("li", {}, named(said.channels[channel] ?? "?"), ` ${Math.round(100 * share)} %`),
-    );
-    rows.push([
-      moment(said.at[i]),
-      { number: shares.length ? Math.max(...shares).toFixed(2) : "" },
-      items.length ? make("ul", { class: "plain" }, ...items) : "",
-    ]);
-  }
-  const headings = ["Row", "Worst score, × limit", "Channels that contribute most"];
-  return table("Contributions of the newest rows", headings, rows);
-}
-
 /** Ask for the hours before and draw them. */
 export async function scoresBefore(chart, { group, path, node }, hours, stepS) {
   const since = Math.floor(Date.now() / 1000 - 3600 * hours);
@@ -115,14 +85,16 @@ export async function scoresBefore(chart, { group, path, node }, hours, stepS) {
     chart.replaceChildren(nothing("There is no history of its scores yet."));
     return;
   }
-  const levels = Uint8Array.from(atob(found.levels), (each) => each.charCodeAt(0));
-  const shares = [...levels].map((level) => (level < LEAST ? null : 2 ** ((level - ONE) / STEPS)));
+  const all = [...levelsOf(found.levels)].map(shareOf);
+  // The time before its first score is not drawn.
+  const first = Math.max(0, all.findIndex((share) => share !== null));
+  const shares = all.slice(first);
   series(chart, {
     label: "The highest score of each step, over its limit",
     unit: "× limit",
-    times: shares.map((_, i) => said.first_s + i * said.step_s),
+    times: shares.map((_, i) => said.first_s + (first + i) * said.step_s),
     lines: [{ name: "worst score", values: shares }],
     limits: [{ name: "limit", value: 1 }],
-    bands: [],
+    zero: true,
   });
 }

@@ -1,6 +1,6 @@
 // The configuration of a node, as it says itself; secrets are left out there already.
 
-import { get } from "../shared/ask.js";
+import { below, get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
 import { nothing, problem } from "../shared/named.js";
 import { whyNot } from "../shared/orders.js";
@@ -20,7 +20,7 @@ export function settings(button, host, { group, path, node }) {
     button.disabled = true;
     host.setAttribute("aria-busy", "true");
     try {
-      const said = await get(["api", "settings", group], { path: path ? `${path}/${node}` : node });
+      const said = await get(["api", "settings", group], { path: below(path, node) });
       refill(host, tree(said.settings ?? said, { left: MOST }));
     } catch (error) {
       refill(host, problem(error));

@@ -1,9 +1,8 @@
 // Versions of a model, and how far each turned from the one before.
 
 import { series } from "../charts/series.js";
-import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { named, nothing, problem } from "../shared/named.js";
+import { askFor, named, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { table } from "../shared/table.js";
 import { figure, moment } from "../shared/words.js";
@@ -12,15 +11,8 @@ const MOST = 20;
 
 /** Ask for the versions of a group and draw them. */
 export async function versions(host, chart, group) {
-  let found;
-  try {
-    found = (await get(["api", "versions", group])).versions;
-  } catch (error) {
-    chart.hidden = true;
-    refill(host, problem(error));
-    return;
-  }
-  const turned = found.filter((each) => each.angle_deg !== null).reverse();
+  const found = (await askFor(host, ["api", "versions", group]))?.versions;
+  const turned = (found ?? []).filter((each) => each.angle_deg !== null).reverse();
   chart.hidden = turned.length < 2;
   if (!chart.hidden) {
     series(chart, {
@@ -28,9 +20,10 @@ export async function versions(host, chart, group) {
       unit: "°",
       times: turned.map((each) => each.created_s),
       lines: [{ name: "angle", values: turned.map((each) => each.angle_deg) }],
-      limits: [],
-      bands: [],
     });
+  }
+  if (!found) {
+    return;
   }
   const rows = found
     .slice(0, MOST)
@@ -57,11 +50,8 @@ export async function versions(host, chart, group) {
 
 /** Ask for the histories that a group merges and draw them. */
 export async function histories(host, group) {
-  let found;
-  try {
-    found = await get(["api", "histories", group]);
-  } catch (error) {
-    refill(host, problem(error));
+  const found = await askFor(host, ["api", "histories", group]);
+  if (!found) {
     return;
   }
   const day = (seconds) => (seconds === null ? "?" : moment(seconds).slice(0, 10));

@@ -20,6 +20,11 @@ export function pathOf(parts, query = {}) {
   return "/" + parts.map(encodeURIComponent).join("/") + (asked ? `?${asked}` : "");
 }
 
+/** Return the path of a node below the aggregators above it, with slashes between. */
+export function below(above, node) {
+  return above ? `${above}/${node}` : node;
+}
+
 /** Ask, and return the answer. */
 export function get(parts, query) {
   return send("GET", pathOf(parts, query));

@@ -1,4 +1,8 @@
-// Causes and marks of alarms in words, as in `submerge.protocol.alarm_status` (a test compares).
+// Alarms in words. Causes and marks are as in `submerge.protocol.alarm_status` (a test compares).
+
+import { make } from "./build.js";
+import { named } from "./named.js";
+import { ago, figure } from "./words.js";
 
 export const CAUSES = {
   spe: "channels disagree more than usual (squared prediction error)",
@@ -25,4 +29,47 @@ export function marks(alarm) {
 /** Return whether an alarm is listed, and sent nowhere. */
 export function isQuiet(alarm) {
   return alarm.provisional;
+}
+
+// As `submerge up` has it: a further channel is named only if it has such a part of the first's share.
+const FAINT = 0.1;
+
+/** Return the names of the channels to blame for an alarm, the first one first. */
+export function blamed(alarm) {
+  const shares = Object.entries(alarm.top);
+  return shares.filter(([, share]) => share >= FAINT * shares[0][1]).map(([name]) => name);
+}
+
+/** Return what the first channel to blame reads, and the others by their names.
+ *
+ * What is expected of a healthy channel follows the broken one beside it, and may be impossible.
+ */
+export function reading(alarm, units) {
+  const [first = "", ...others] = blamed(alarm);
+  const off = alarm.deviations[first];
+  const says = alarm.cause === "silent" ? " says nothing" : "";
+  const also = others.length ? ["; also ", named(others.join(", "), 120)] : [];
+  return [named(first), ...(off ? [" ", ...beside(off.value, off.expected, units.get(first))] : [says]), ...also];
+}
+
+/** Return a value beside what the others say, as elements; a figure and its unit stay together. */
+export function beside(value, expected, unit) {
+  const amount = (of) =>
+    make("strong", { class: "amount" }, figure(of), ...(unit ? [" ", named(unit, 12)] : []));
+  return [amount(value), ", where the others say ", amount(expected)];
+}
+
+// Three reports are missing, unless a configuration says otherwise.
+const SILENT_S = 900;
+
+/** Return why an open alarm may not be as it is told, in words. */
+export function doubts(alarm) {
+  const said = [];
+  if (alarm.open && alarm.silent_s > SILENT_S) {
+    said.push(`${alarm.reported_by} silent for ${ago(alarm.silent_s)}`);
+  }
+  if (alarm.denied_by?.length) {
+    said.push(`denied by ${alarm.denied_by.join(", ")}, which is not believed`);
+  }
+  return said;
 }

@@ -1,20 +1,17 @@
-// What has changed: one stream of events, held only while a page is looked at.
+// What has changed: asked for every two seconds, only while a page is looked at.
 //
-// An event has a short text for each thing that is shown. A view asks again for what differs from
+// The answer has a short text for each thing that is shown. A view asks again for what differs from
 // what it has; so a page that was hidden, or left open while the aggregator began again, goes on.
-//
-// A browser has six connections to one host, and a stream keeps one of them. So all pages of a
-// browser share a stream: one holds it, and tells the others. They take turns by a lock.
 
 import { get } from "./ask.js";
 
-const NAME = "submerge-events";
-const SILENT_MS = 4000;
-const AGAIN_MS = 2000;
+const EVERY_MS = 2000;
+// One question that is lost is not worth a word.
+const MOST_LOST = 2;
 
 const heard = new Map();
 const asked = new Map();
-const others = new BroadcastChannel(NAME);
+let [waiting, lost] = [null, 0];
 
 /** Call `again` at once, and whenever the named thing has changed; at most once at a time. */
 export function follow(name, again) {
@@ -24,88 +21,27 @@ export function follow(name, again) {
 
 /** Begin to listen. */
 export function listen() {
-  others.addEventListener("message", ({ data }) => (data.marks ? take(data.marks) : show(data.link)));
-  document.addEventListener("visibilitychange", open);
-  open();
+  document.addEventListener("visibilitychange", ask);
+  ask();
 }
 
-// -- turns
-
-let turn = null;
-
-function open() {
+async function ask() {
+  clearTimeout(waiting);
   if (document.visibilityState === "hidden") {
-    turn?.abort();
-    turn = null;
-  } else if (turn === null) {
-    turn = new AbortController();
-    const { signal } = turn;
-    const hold = () => holds(signal);
-    // A name without TLS that is not this machine's address has no locks: each page has its own then.
-    (navigator.locks?.request(NAME, { signal }, hold) ?? hold()).catch(() => {});
+    return;
   }
-}
-
-// The lock is held until this has ended: when the page is hidden, or gone.
-function holds(signal) {
-  return new Promise((end) => {
-    const stream = signal.aborted ? null : eventStream();
-    const close = () => {
-      stream?.close();
-      end();
-    };
-    signal.aborted ? close() : signal.addEventListener("abort", close);
-  });
-}
-
-// -- the stream
-
-function eventStream() {
-  let [source, silent, again] = [null, null, null];
-
-  // A stream ends every now and then, and the browser asks for another by itself, again and again:
-  // only one that does not come back is worth a word.
-  function lost() {
-    silent ??= setTimeout(() => tell("the aggregator does not answer: trying on"), SILENT_MS);
-    if (source.readyState === EventSource.CLOSED) {
-      again = setTimeout(begin, AGAIN_MS);
-      // It does not say why it was refused; if the session is over, this leads to the login.
-      get(["api", ""]).catch(() => {});
+  try {
+    take(await get(["data", "marks"]));
+    lost = 0;
+  } catch (error) {
+    lost += 1;
+    if (lost >= MOST_LOST) {
+      show(error.status ? error.message : "the aggregator does not answer: trying on");
     }
   }
-
-  function found() {
-    clearTimeout(silent);
-    silent = null;
-  }
-
-  function begin() {
-    source = new EventSource("/events");
-    source.addEventListener("marks", (event) => {
-      const marks = JSON.parse(event.data);
-      others.postMessage({ marks });
-      take(marks);
-    });
-    source.addEventListener("open", found);
-    source.addEventListener("error", lost);
-  }
-
-  function close() {
-    source.close();
-    found();
-    clearTimeout(again);
-  }
-
-  begin();
-  return { close };
+  clearTimeout(waiting);
+  waiting = setTimeout(ask, EVERY_MS);
 }
-
-function tell(link) {
-  others.postMessage({ link });
-  show(link);
-}
-
-// -- what was heard
 
 function take(marks) {
   show(marks.link === "up" ? "" : marks.link);

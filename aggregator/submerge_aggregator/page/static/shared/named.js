@@ -1,7 +1,8 @@
 // Names of others as elements: their direction of writing stays inside.
 
-import { pathOf } from "./ask.js";
+import { get, pathOf } from "./ask.js";
 import { make } from "./build.js";
+import { refill } from "./refill.js";
 import { shown } from "./text.js";
 
 // Characters of a name in a line or a cell; one that is longer has no more to say there.
@@ -35,4 +36,25 @@ export function facts(pairs) {
     { class: "facts" },
     ...known.flatMap(([word, ...inside]) => [make("dt", {}, word), make("dd", {}, ...inside)]),
   );
+}
+
+/** Ask, and return the answer; undefined if it is refused: the host says why. */
+export async function askFor(host, ...question) {
+  try {
+    return await get(...question);
+  } catch (error) {
+    refill(host, problem(error));
+    return undefined;
+  }
+}
+
+let units = new Map();
+
+/** Return the units of a group's channels by their names, as its model has them: none before there is one. */
+export async function unitsOf(group) {
+  if (!units.size) {
+    const model = await get(["data", "model", group]).catch(() => ({ channels: [], units: [] }));
+    units = new Map(model.channels.map((channel, i) => [channel, model.units[i]]));
+  }
+  return units;
 }

@@ -1,11 +1,69 @@
-// How a group is watched, in sentences: as `submerge alarms` says it.
+// How a group is watched: in one sentence for the wall, and in several as `submerge alarms` says it.
 
+import { isQuiet } from "./causes.js";
+import { shown } from "./text.js";
 import { ago, count, figure } from "./words.js";
 
 const WEEK_S = 7 * 86400;
 
 // Least evidence that is told: less is no evidence of anything.
 const NEWS = 2;
+
+// Alarms that the sentence for the wall names.
+const NAMED = 3;
+
+/** Return how a fleet is, in one sentence: `text`, and which `kind` it is of: bad, warn, still or good.
+ *
+ * It is good only where every machine is held against limits that keep their promise.
+ */
+export function headline(alarms, fleet) {
+  if (alarms.length) {
+    const noun = alarms.every(isQuiet) ? "provisional alarm" : "open alarm";
+    const names = alarms.slice(0, NAMED).map(({ node, top }) => {
+      const [channel] = Object.keys(top);
+      return channel ? `${shown(channel, 40)} of ${shown(node, 40)}` : shown(node, 40);
+    });
+    const more = alarms.length > NAMED ? " and others" : "";
+    return { kind: "bad", text: `${count(alarms.length, noun)}: ${names.join(", ")}${more}` };
+  }
+  const machines = fleet.rows.filter((row) => row.kind === "client" && row.state !== "sealed");
+  const judged = machines.filter((row) => row.judged);
+  if (!machines.length) {
+    return { kind: "still", text: "No machine has reported yet" };
+  }
+  if (!judged.length && machines.every((row) => UNJUDGED.includes(row.state))) {
+    return { kind: "still", text: `Learning: ${firstLimits(machines)}` };
+  }
+  const others = new Map();
+  for (const { state } of machines.filter((row) => !row.judged)) {
+    const word = state === "unwatched" ? "not judged" : state;
+    others.set(word, (others.get(word) ?? 0) + 1);
+  }
+  const silent = fleet.silent.length ? [`${count(fleet.silent.length, "aggregator")} silent`] : [];
+  const rest = [...[...others].map(([state, n]) => `${count(n)} ${state}`), ...silent];
+  const provisional = judged.filter((row) => row.state === "learning").length;
+  const who = others.size
+    ? ` at ${count(judged.length)} of ${count(machines.length, "machine")}`
+    : machines.length > 1 ? ` at all ${count(machines.length)} machines` : "";
+  const by = provisional ? ` (${provisional < judged.length ? `${count(provisional)} of them ` : ""}by provisional limits)` : "";
+  const learning = [...others.keys()].every((state) => state === "not judged" || UNJUDGED.includes(state));
+  return {
+    kind: silent.length || !learning ? "warn" : others.size || provisional ? "still" : "good",
+    text: `No open alarms${who}${by}${rest.length ? `; ${rest.join(", ")}` : ""}`,
+  };
+}
+
+// States in which a machine is on its way to limits.
+const UNJUDGED = ["learning", "unwatched", "paused"];
+
+function firstLimits(machines) {
+  const waits = machines.map((row) => row.ready_in_s).filter((each) => each !== null);
+  if (!waits.length) {
+    return "nothing is judged yet";
+  }
+  const soonest = Math.min(...waits);
+  return soonest > 0 ? `first limits in about ${ago(soonest)}` : "first limits with the next report";
+}
 
 /** Return sentences about a group's alarm status: who watches, and what to expect of them. */
 export function watchSentences(group) {
@@ -30,7 +88,7 @@ function whoWatches({ clients, watch }) {
     parts.push(`${count(clients - nodes)} without an alarm status`);
   }
   const some = parts.length ? `; ${parts.join(", ")}` : "";
-  return `${count(nodes)} ${nodes === 1 ? "node" : "nodes"} watched${some}.`;
+  return `${count(nodes, "node")} watched${some}.`;
 }
 
 function limits({ watch, waiting }) {
@@ -56,8 +114,8 @@ function promise(watch) {
   const allowed = watch.allowed.toFixed(watch.allowed < 10 ? 2 : 0);
   const hours = count(Math.round(watch.watched_s / 3600));
   const said = [
-    `Promised: ${weekly} false alarms a week and node, so at most ${allowed} in ${hours} h watched.`,
-    `Raised: ${count(watch.raised)}, of which ${count(watch.confirmed)} confirmed as faults.`,
+    `Promised: ${weekly} false ${weekly === "1" ? "alarm" : "alarms"} a week and node, so at most ${allowed} in ${hours} h watched.`,
+    `Raised: ${count(watch.raised)}, of which ${count(Math.min(watch.confirmed, watch.raised))} confirmed as faults.`,
   ];
   if (watch.evidence >= NEWS) {
     const odds = count(Math.round(watch.evidence));

@@ -11,9 +11,9 @@ export function ago(seconds) {
 
 const WHOLE = new Intl.NumberFormat("en");
 
-/** Return a whole number with separators. */
-export function count(n) {
-  return WHOLE.format(n);
+/** Return a whole number with separators, and what is counted: 1 node, 1,200 nodes. */
+export function count(n, noun = "") {
+  return noun ? `${WHOLE.format(n)} ${noun}${n === 1 ? "" : "s"}` : WHOLE.format(n);
 }
 
 /** Return a number with four digits. */

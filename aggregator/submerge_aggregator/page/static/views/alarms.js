@@ -1,16 +1,16 @@
 // Alarms: how the group is watched, what is open, and what was.
 
-import { alarmTable, alarmsCount, verdictOf } from "../parts/alarm_table.js";
-import { promised } from "../parts/promised.js";
+import { alarmTable, verdictOf } from "../parts/alarm_table.js";
 import { get } from "../shared/ask.js";
-import { make } from "../shared/build.js";
 import { isQuiet } from "../shared/causes.js";
 import { follow } from "../shared/live.js";
-import { named, nothing, problem } from "../shared/named.js";
+import { named, nothing, problem, unitsOf } from "../shared/named.js";
 import { ORDERED, reason } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
 import { table } from "../shared/table.js";
+import { watchSentences } from "../shared/watch_words.js";
+import { count } from "../shared/words.js";
 
 const WHY = {
   "its node reports here":
@@ -37,13 +37,6 @@ place("older").addEventListener("click", older);
 place("why").replaceChildren(...reason("judge"));
 document.addEventListener(ORDERED, () => look().catch(() => {}));
 follow("alarms", look);
-// Units stand in the model, if there is one yet.
-get(["data", "model", group])
-  .then(({ channels, units }) => {
-    about.units = new Map(channels.map((name, i) => [name, units[i]]));
-    draw();
-  })
-  .catch(() => {});
 
 async function look() {
   const [alarms, watches] = await Promise.all([
@@ -51,57 +44,66 @@ async function look() {
     get(["api", "alarm-status"], { group }),
     newest(),
   ]);
+  about.units = await unitsOf(group);
   current = alarms;
-  promised(place("promised"), place("promised-chart"), watches[0]);
+  place("watched").textContent = watchSentences(watches[0]).join(" ");
   drawLeftOut(watches[0].left_out);
   draw();
 }
 
 // -- alarms that are over: of the history, and those that nodes still remember
 
+const endOf = (each) => each.ended ?? each.began;
+
 async function newest() {
-  try {
-    const page = await get(["api", "past-alarms", group]);
-    const seen = new Set(page.alarms.map((each) => each.id));
-    const before = past.alarms.filter((each) => !seen.has(each.id));
+  const page = await pastOnes();
+  if (page) {
+    const before = without(past.alarms, page.alarms);
     past = { alarms: [...page.alarms, ...before], more: before.length ? past.more : page.more };
-    place("no-history").replaceChildren();
-  } catch (error) {
-    const words = "Only alarms that nodes still remember are listed, eight of each node: ";
-    place("no-history").replaceChildren(make("p", { class: "problem" }, words, named(error.message, 400)));
   }
 }
 
 async function older() {
-  const ended = (each) => each.ended ?? each.began;
   const last = past.alarms.reduce((a, b) =>
-    ended(b) < ended(a) || (ended(b) === ended(a) && b.id > a.id) ? b : a,
+    endOf(b) < endOf(a) || (endOf(b) === endOf(a) && b.id > a.id) ? b : a,
   );
-  try {
-    const page = await get(["api", "past-alarms", group], { before: ended(last), after: last.id });
-    const seen = new Set(past.alarms.map((each) => each.id));
-    const more = page.alarms.filter((each) => !seen.has(each.id));
+  const page = await pastOnes({ before: endOf(last), after: last.id });
+  if (page) {
+    const more = without(page.alarms, past.alarms);
     past = { alarms: [...past.alarms, ...more], more: page.more && more.length > 0 };
-  } catch (error) {
-    place("no-history").replaceChildren(problem(error));
   }
   draw();
+}
+
+// A page of the history; undefined where there is none, and why is said.
+async function pastOnes(query) {
+  try {
+    const page = await get(["api", "past-alarms", group], query);
+    place("no-history").replaceChildren();
+    return page;
+  } catch (error) {
+    const words = "Only alarms that nodes still remember are listed, eight of each node: ";
+    place("no-history").replaceChildren(problem({ message: words + error.message }));
+    return undefined;
+  }
+}
+
+function without(alarms, others) {
+  const known = new Set(others.map((each) => each.id));
+  return alarms.filter((each) => !known.has(each.id));
 }
 
 // -- drawing
 
 function draw() {
-  const known = new Set(current.map((each) => each.id));
-  about.remembered = known;
-  const over = current.filter((each) => !each.open);
-  const all = [...over, ...past.alarms.filter((each) => !known.has(each.id))];
-  const ended = (each) => each.ended ?? each.began;
-  all.sort((a, b) => ended(b) - ended(a));
+  about.remembered = new Set(current.map((each) => each.id));
+  const all = [...current.filter((each) => !each.open), ...without(past.alarms, current)];
+  all.sort((a, b) => endOf(b) - endOf(a));
   const open = current.filter((each) => each.open);
   show("open", "Open alarms", open, "No alarm is open.");
   const meant = all.filter(isMeant);
   const left = all.length - meant.length;
-  const none = left ? `None but provisional ones: ${alarmsCount(left)}.` : "No alarm was raised.";
+  const none = left ? `None but provisional ones: ${count(left, "alarm")}.` : "No alarm was raised.";
   show("ended", "Alarms that are over", meant, none);
   place("older").hidden = !past.more;
 }
@@ -111,8 +113,8 @@ function show(id, label, alarms, none) {
   const host = place(id);
   place(`${id}-count`).textContent =
     wanted.length === alarms.length
-      ? alarmsCount(alarms.length)
-      : `${wanted.length} of ${alarmsCount(alarms.length)}`;
+      ? count(alarms.length, "alarm")
+      : `${wanted.length} of ${count(alarms.length, "alarm")}`;
   refill(
     host,
     wanted.length

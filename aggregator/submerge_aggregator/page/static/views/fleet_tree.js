@@ -2,56 +2,44 @@
 //
 // What is closed is not built. Branches stay as they were left while the fleet is asked again.
 
-import { pathOf } from "../shared/ask.js";
+import { below, pathOf } from "../shared/ask.js";
 import { make } from "../shared/build.js";
+import { nothing } from "../shared/named.js";
+import { refill } from "../shared/refill.js";
 import { shown } from "../shared/text.js";
 import { count } from "../shared/words.js";
-import { COLUMNS, STATES, badge, line, ordered } from "./fleet_rows.js";
-
-// Nodes of one aggregator that are built when it opens; a button has the next ones.
-const AT_ONCE = 250;
+import { STATES, badge, nodeTable } from "./fleet_rows.js";
 
 // Where so few are left by a search, all branches with them open.
 const FEW = 100;
 
-const WORST_FIRST = { column: "state", down: false };
-
-/** Return the branches of a fleet by their paths: below each what reports there, and what is below
- * it at all levels: `{below, all, worst, states}`.
+/** Return the branches of a fleet by their paths: the aggregators there, the nodes that count, and how
+ * many count at all levels below: `{aggregators, nodes, all, states}`.
  *
  * rows : of the whole fleet; isWanted : which of them count
  */
 export function branches(rows, isWanted) {
-  const found = new Map([["", empty()]]);
+  const found = new Map();
   const at = (path) => {
     if (!found.has(path)) {
-      found.set(path, empty());
+      found.set(path, { aggregators: [], nodes: [], all: 0, states: new Map() });
     }
     return found.get(path);
   };
+  at("");
   for (const row of rows) {
     if (row.kind === "aggregator") {
-      at(pathUnder(row));
+      at(row.under).aggregators.push(row);
+      at(below(row.under, row.node));
+    } else if (isWanted(row)) {
+      at(row.under).nodes.push(row);
     }
-    at(row.under).below.push(row);
-    if (isWanted(row)) {
-      at(row.under).wanted.add(row);
-      for (const path of above(row.under)) {
-        const branch = at(path);
-        branch.all += 1;
-        branch.states.set(row.state, (branch.states.get(row.state) ?? 0) + 1);
-      }
+    for (const branch of isWanted(row) ? above(row.under).map(at) : []) {
+      branch.all += 1;
+      branch.states.set(row.state, (branch.states.get(row.state) ?? 0) + 1);
     }
   }
   return found;
-}
-
-function empty() {
-  return { below: [], wanted: new Set(), all: 0, states: new Map() };
-}
-
-function pathUnder(row) {
-  return row.under ? `${row.under}/${row.node}` : row.node;
 }
 
 // Of "a/b": "", "a" and "a/b".
@@ -65,52 +53,32 @@ function above(path) {
  * It takes the rows, which of them count, whether that is all, the group, and when it was asked.
  */
 export function fleetTree(place) {
-  const opened = new Map();
-  let shownOnes = new Map();
+  const [opened, built] = [new Map(), new Map()];
   return function draw(rows, isWanted, whole, group, at) {
     const tree = branches(rows, isWanted);
-    const searched = !whole && tree.get("").all <= FEW;
-    const scene = { tree, group, at, searched, opened, built: shownOnes };
-    const focused = place.contains(document.activeElement) && keyOf(document.activeElement);
-    place.replaceChildren(...inside(scene, ""));
-    if (tree.get("").all === 0) {
-      place.replaceChildren(make("p", { class: "quiet" }, "No node is like this."));
-    }
-    if (focused) {
-      [...place.querySelectorAll("a, summary")].find((each) => keyOf(each) === focused)?.focus({ preventScroll: true });
-    }
+    const { all } = tree.get("");
+    const scene = { tree, isWanted, group, at, searched: !whole && all <= FEW, opened, built };
+    refill(place, ...(all ? inside(scene, "") : [nothing("No node is like this.")]));
   };
-}
-
-function keyOf(element) {
-  return element.dataset.path ?? element.getAttribute("href");
 }
 
 // What reports to one aggregator: the aggregators among them as branches, the others as a table.
 function inside(scene, path) {
-  const { tree } = scene;
-  const { below, wanted } = tree.get(path);
-  const under = below.filter((row) => row.kind === "aggregator" && hasAny(scene, row));
-  const nodes = below.filter((row) => row.kind !== "aggregator" && wanted.has(row));
-  const worst = (row) => STATES.indexOf(worstOf(tree.get(pathUnder(row)).states) ?? row.state);
+  const { tree, isWanted, built } = scene;
+  const { aggregators, nodes } = tree.get(path);
+  const branchOf = (row) => tree.get(below(row.under, row.node));
+  const under = aggregators.filter((row) => isWanted(row) || branchOf(row).all > 0);
+  const worst = (row) => STATES.indexOf(STATES.find((state) => branchOf(row).states.has(state)) ?? row.state);
   under.sort((a, b) => worst(a) - worst(b) || (a.node < b.node ? -1 : 1));
   return [
     ...under.map((row) => branch(scene, row)),
-    ...(nodes.length ? [tableOf(scene, path, ordered(nodes, WORST_FIRST))] : []),
+    ...(nodes.length ? [make("div", { class: "scroll" }, ...nodeTable(nodes, scene, { built, key: path }))] : []),
   ];
-}
-
-function hasAny({ tree }, row) {
-  return tree.get(row.under).wanted.has(row) || tree.get(pathUnder(row)).all > 0;
-}
-
-function worstOf(states) {
-  return STATES.find((state) => states.has(state));
 }
 
 function branch(scene, row) {
   const { tree, group, opened, searched } = scene;
-  const path = pathUnder(row);
+  const path = below(row.under, row.node);
   const { all, states } = tree.get(path);
   // Nodes that are as they should be are worth a word only where there are no others.
   const worth = STATES.filter((state) => states.has(state) && (state !== "armed" || states.size === 1));
@@ -120,7 +88,7 @@ function branch(scene, row) {
   const own = make("a", { href: pathOf(["node"], { group, path: row.under, node: row.node }) }, "its state");
   const summary = make(
     "summary",
-    { "data-path": path },
+    { "data-key": `branch ${path}` },
     make("bdi", { class: "name" }, shown(row.node)),
     " ",
     make("span", { class: "quiet" }, `${count(all)} below`),
@@ -145,24 +113,4 @@ function branch(scene, row) {
     }
   });
   return details;
-}
-
-function tableOf({ group, at, built }, path, rows) {
-  const heads = COLUMNS.filter(([name]) => name !== "under").map(([name, , kind]) =>
-    make("th", { scope: "col", class: kind }, name),
-  );
-  const body = make("tbody");
-  const place = make("div", { class: "scroll" });
-  const more = make("button", { type: "button", click: () => put(AT_ONCE) });
-  const put = (n) => {
-    const from = body.rows.length;
-    body.append(...rows.slice(from, from + n).map((row) => line(row, group, at, { under: false })));
-    built.set(path, body.rows.length);
-    const left = rows.length - body.rows.length;
-    more.hidden = left === 0;
-    more.textContent = `Show ${count(Math.min(left, AT_ONCE))} of ${count(left)} more`;
-  };
-  put(Math.max(AT_ONCE, built.get(path) ?? 0));
-  place.append(make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body), more);
-  return place;
 }

@@ -9,17 +9,11 @@ import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
 import { table } from "../shared/table.js";
 import { ago, count } from "../shared/words.js";
+import { STATE_WORDS, badge } from "./fleet_rows.js";
 
 const MOST = 200;
 
-const KEPT_OUT = {
-  silent: "Not heard for a quarter of an hour. Look whether it runs, and whether its link is up.",
-  banned: "An operator refuses it. Unban it when the cause is gone.",
-  quarantined: "Its rows stay out of the model. Find out why before you release it.",
-  stale: "Its model has expired. Its aggregator does not reach it, or gets no models itself.",
-  far: "Its readings differ from all others, and are left out. Look at the machine.",
-  bounded: "It has reported more than it may weigh. Act only if it should count for more.",
-};
+const KEPT_OUT = ["silent", "banned", "quarantined", "stale", "far", "bounded"];
 
 const place = (id) => document.getElementById(id);
 const { group } = await start();
@@ -33,27 +27,29 @@ async function look() {
     get(["api", "bans"]).catch((error) => error),
   ]);
   const rows = health(said, Date.now() / 1000);
-  const acts = rows.filter((each) => each.act).length;
+  const [acts, others] = [rows.filter(([, , , act]) => act), rows.filter(([, , , act]) => !act)];
   place("verdict").replaceChildren(
-    acts
-      ? make("span", { class: "problem" }, acts === 1 ? "One thing to act on." : `${acts} things to act on.`)
+    acts.length
+      ? make("span", { class: "problem" }, `${count(acts.length, "thing")} to act on.`)
       : "Nothing to act on at this aggregator.",
   );
-  refill(place("health"), healthTable(rows));
+  const fold = make("summary", {}, `In order: ${count(others.length, "number")}`);
+  refill(
+    place("health"),
+    ...(acts.length ? [numbers("What to act on", acts)] : []),
+    make("details", { "data-key": "in order" }, fold, numbers("Numbers that are in order", others)),
+  );
   refill(place("refusals"), refusals(said));
   nodes(fleet, bans);
 }
 
-function healthTable(rows) {
-  const lines = rows.map(({ name, value, means, act }) => [
+function numbers(label, rows) {
+  const lines = rows.map(([name, value, means, act]) => [
     name,
     { number: value },
-    make("span", { class: `badge ${act ? "silent" : "armed"}` }, act ? "yes" : "no"),
-    act ? [means, " ", make("strong", {}, act)] : means,
+    act ? make("span", {}, make("strong", {}, act), " ", means) : means,
   ]);
-  return table("Numbers of this aggregator", ["What", "Now", "Act", "What it means"], lines, {
-    stacks: true,
-  });
+  return table(label, ["What", "Now", "What it means"], lines, { stacks: true });
 }
 
 function nodes(fleet, bans) {
@@ -61,7 +57,7 @@ function nodes(fleet, bans) {
   for (const each of fleet.silent) {
     said.push(make("p", { class: "problem" }, "An aggregator did not reply: ", named(each, 400)));
   }
-  for (const [state, means] of Object.entries(KEPT_OUT)) {
+  for (const state of KEPT_OUT) {
     const found = fleet.rows.filter((row) => row.holds.includes(state));
     if (!found.length) {
       continue;
@@ -74,8 +70,8 @@ function nodes(fleet, bans) {
     ]);
     const more = found.length > MOST ? [nothing(`${found.length - MOST} more are in the list of the fleet.`)] : [];
     said.push(
-      make("h3", {}, make("span", { class: `badge ${state}` }, state), ` ${count(found.length)}`),
-      make("p", {}, means),
+      make("h3", {}, badge(state), ` ${count(found.length)}`),
+      make("p", {}, STATE_WORDS[state]),
       table(`Nodes that are ${state}`, ["Node", "Reports to", "Heard", "Note"], rows),
       ...more,
     );

@@ -1,6 +1,6 @@
 // The model: what is normal for the group, how it changed, and what its alarms would miss.
 
-import { drill, drillForm } from "../parts/drill.js";
+import { drill } from "../parts/drill.js";
 import { Loadings, spectrum } from "../parts/loadings.js";
 import { histories, versions } from "../parts/versions.js";
 import { get } from "../shared/ask.js";
@@ -21,12 +21,8 @@ let version = null;
 follow("fleet", look);
 
 async function look() {
-  const [model, fleet] = await Promise.all([
+  const [model] = await Promise.all([
     get(["data", "model", group]).catch((error) => error),
-    get(["data", "fleet", group]),
-  ]);
-  drillForm(place("drill-form"), group, fleet.rows, () => drill(place("drill"), group));
-  await Promise.all([
     drill(place("drill"), group),
     versions(place("versions"), place("angles"), group),
     histories(place("histories"), group),

@@ -3,18 +3,19 @@
 import { alarmTable } from "../parts/alarm_table.js";
 import { incarnations, nodeHead } from "../parts/node_head.js";
 import { nodeOrders, oneNode } from "../parts/node_orders.js";
-import { promised } from "../parts/promised.js";
 import { newestScores, scoresBefore } from "../parts/scores.js";
 import { settings } from "../parts/settings.js";
 import { Channels } from "../parts/values.js";
-import { get } from "../shared/ask.js";
+import { below, get } from "../shared/ask.js";
+import { blamed } from "../shared/causes.js";
 import { follow } from "../shared/live.js";
 import { whileLooked } from "../shared/looked.js";
-import { named, nothing, problem } from "../shared/named.js";
+import { named, nothing, problem, unitsOf } from "../shared/named.js";
 import { ORDERED, reason } from "../shared/orders.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
 import { shown } from "../shared/text.js";
+import { watchSentences } from "../shared/watch_words.js";
 
 const EVERY_S = 2.5;
 const BEFORE_S = 60;
@@ -25,6 +26,7 @@ const asked = new URLSearchParams(location.search);
 const about = { group, units: new Map(), remembered: new Set() };
 const where = { group, node: asked.get("node") ?? "", path: asked.get("path") ?? "" };
 
+const channels = new Channels(place("channels"), place("channels-form"));
 let begun = false;
 
 if (where.node) {
@@ -58,7 +60,8 @@ async function look() {
   nodeHead(place("head"), where, view, row, at);
   incarnations(place("incarnations"), view);
   nodeOrders(place("to-node"), where, view);
-  promised(place("promised"), place("promised-chart"), { watch: view?.watch, clients: 0 });
+  const alone = { watch: view?.watch ?? null, clients: 0, widened: 1, waiting: "" };
+  place("watched").textContent = watchSentences(alone).join(" ");
   place("live").hidden = view?.kind === "aggregator";
   if (!begun && view?.kind !== "aggregator") {
     begun = true;
@@ -69,6 +72,10 @@ async function look() {
 async function alarms() {
   const known = await get(["api", "alarms"], { group, node: where.node });
   about.remembered = new Set(known.map((each) => each.id));
+  about.units = await unitsOf(group);
+  // What the others are expected to read follows the channel to blame.
+  const open = known.filter((each) => each.open);
+  channels.expects(open.length ? open.flatMap((each) => blamed(each).slice(0, 1)) : null);
   refill(
     place("alarms"),
     known.length
@@ -80,14 +87,14 @@ async function alarms() {
 // -- what it says itself, while somebody looks
 
 function watch() {
-  const itself = where.path ? `${where.path}/${where.node}` : where.node;
+  const itself = below(where.path, where.node);
   const say = (id) => (error) => refill(place(id), ...(error ? [problem(error)] : []));
   whileLooked(
     place("newest-part"),
     EVERY_S,
     async () => {
       const said = await get(["api", "recent", group], { path: itself });
-      newestScores({ chart: place("newest"), blame: place("blame"), rows: place("rows") }, said);
+      newestScores({ chart: place("newest"), blame: place("blame") }, said);
     },
     say("newest-problem"),
   );
@@ -99,15 +106,10 @@ function watch() {
     say("before-problem"),
   );
   hours.addEventListener("input", before);
-  const channels = new Channels(place("channels"), place("channels-form"));
   whileLooked(
     place("channels-part"),
     EVERY_S,
-    async () => {
-      const said = await get(["api", "values", group], { path: itself });
-      about.units = new Map(said.channels.map(({ name, unit }) => [name, unit]));
-      channels.take(said);
-    },
+    async () => channels.take(await get(["api", "values", group], { path: itself })),
     say("channels-problem"),
   );
 }
