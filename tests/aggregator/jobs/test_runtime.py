@@ -12,10 +12,18 @@ import pytest
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.jobs.envelopes import OPENING, JobAsk
-from submerge.jobs.machine import JobHeard, JobPiece, JobPieceTaken, JobProgress, OpenJob
+from submerge.jobs.job import Job, JobOutcome, Leaver
+from submerge.jobs.machine import (
+    JobEnded,
+    JobHeard,
+    JobPiece,
+    JobPieceTaken,
+    JobProgress,
+    OpenJob,
+)
 from submerge.jobs.parcels import Parcel
 from submerge.jobs.root import JobRoot
-from submerge.protocol.machine import SetQuarantine
+from submerge.protocol.machine import Now, SetQuarantine
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_aggregator.jobs import runtime
 from submerge_proto.wire import jobs
@@ -292,3 +300,17 @@ def test_what_a_parent_did_not_send_is_counted_at_its_child(fleet):
     counts = server.refusals.counts
     assert (1, 1) == (counts["malformed"], counts["foreign_topic"])
     assert () == server.jobs.under_way
+
+
+@pytest.mark.parametrize(("stayed", "said"), [("a", True), ("abc", False)])
+def test_the_log_warns_where_fewer_stayed_than_left(caplog, stayed, said):
+    """Its operator hears of it at the root as well, also of a job that nobody waits for."""
+    here = {name: Incarnation(1, ord(name)) for name in stayed}
+    left = dict.fromkeys("xy", Leaver("what it contributed was refused", 0))
+    job = Job("j", "moments", group=GROUP, fingerprint="ab" * 32, least=1)
+    outcome = JobOutcome(job, {"mean": np.zeros(1)}, "", here, here, left, {}, 2, 1)
+    runtime.JobEffects()._end(JobEnded(outcome), Now(0.0, 0.0))
+    lines = [each for each in caplog.records if "fewer stayed" in each.getMessage()]
+
+    assert said == bool(lines)
+    assert all(each.levelname == "WARNING" for each in lines)

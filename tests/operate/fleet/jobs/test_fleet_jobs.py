@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from submerge.errors import UsageError
-from submerge_aggregator.jobs.views import JobDetails, JobView
+from submerge_aggregator.jobs.views import JobDetails, JobView, LeftView
 from submerge_files.console.admin_client import value_in
 from submerge_files.console.ways import NoAnswer
 from submerge_operate.fleet.jobs.fleet_jobs import AWAY_S, LOOK_CAP_S, FleetJobs
+from submerge_operate.fleet.jobs.tables import job_lines
 
 T = TypeVar("T")
 
@@ -102,3 +103,13 @@ def test_a_beginning_names_a_job_if_it_is_the_only_one():
         found.find("job")
     with pytest.raises(UsageError, match="none of that name"):
         found.find("job-4")
+
+
+@pytest.mark.parametrize(("stayed", "left", "said"), [(2, 3, True), (3, 2, False), (0, 3, False)])
+def test_a_line_says_that_fewer_stayed_than_left(stayed, left, said):
+    """The answer is of a few, who may have made the others leave."""
+    gone = {f"l{i}": LeftView("what it contributed was refused", 0) for i in range(left)}
+    details = JobDetails(DONE, tuple(f"s{i}" for i in range(stayed)), gone)
+    lines = dict(job_lines(details, now=0.0))
+
+    assert said == ("fewer nodes stayed than left" in lines.get("note", ""))
