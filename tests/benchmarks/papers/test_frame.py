@@ -141,6 +141,7 @@ def test_the_page_is_that_of_the_committed_figures():
         ("dis_kpca", ["Figure 1", "Figure 2"]),
         ("dis_kpca_large", ["Figure 3", "Figure 4", "Figure 5", "Figure 6"]),
         ("ny_kpca", ["Figure 1", "Figure 2"]),
+        ("input_sparsity", []),
         ("one_pass", ["Table 1", "Figure 1", "Figure 2", "Figure 3a", "Figure 3b"]),
     ],
 )
