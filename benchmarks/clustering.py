@@ -1,23 +1,19 @@
-"""Kernel clustering: one pass over the kernel matrix, against the whole of it and Nystrom.
+"""Kernel clustering: of rings, in one place and over a fleet; and memory of one pass.
 
-The data are two rings (2000 points each, radii 0.2 and 1.0, radial standard deviation .08) and
-the image-segmentation table (2310 x 19, read from SUBMERGE_DATA or ../shared/data beside the
-repository; each row is scaled to unit length). The kernel is <x, y>^2. Accuracy is that of the
-best pairing of clusters and classes. The third table is spectral clustering of the rings, in one
-place and with the rows on five nodes that do not send them; the fourth is the job `cluster`.
+The data are two rings (2000 points each, radii 0.2 and 1.0, radial standard deviation .08).
+Accuracy is that of the best pairing of clusters and classes. The first table is spectral
+clustering, in one place and with the rows on five nodes that do not send them; the second is the
+job `cluster`. How good one pass is, beside the whole kernel and Nystrom, is in the figures of
+papers, `one_pass.py`.
 """
 
-import itertools
-import os
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 import measure
 from page import page
@@ -41,93 +37,12 @@ from submerge.kernel.kmeans_rounds import (
     sum_of,
     tally,
 )
-from submerge.kernel.one_pass import columns_of, one_pass, sketch_matrix
 from submerge.kernel.spectral import SPARE, eigengap, maps_around, scores, summary_of
 from submerge.sklearn import KernelSpectralClustering, OnePassKernelKMeans
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support import clusters
-
-DATA = Path(os.environ.get("SUBMERGE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-KERNEL = Polynomial(2, 1.0)
-LANDMARKS = (20, 50, 100)
-ASKED_OF_RINGS = {
-    "one pass, l = 10": "error .39 to .41, accuracy at least .99",
-    "Nystrom, m = 20": "error .45 to .60",
-    "Nystrom, m = 100": "error .41 to .46",
-    "plain k-means": "accuracy .53 to .58",
-}
-HALF = 0.9
-"""Accuracy below which a run has not found the rings."""
-
-Embed = Callable[[int], measure.Array]
-"""Scores (n, r) to cluster, by seed."""
-
-
-def rings(quick: bool) -> Table:
-    """Find two rings; every seed draws its own, and every way draws some times on each."""
-    seeds, draws, restarts = range(2 if quick else 10), range(2 if quick else 5), (10, 50)
-    rows: dict[str, list[tuple[float, ...]]] = {}
-    for seed in measure.progress(seeds, "clustering: rings"):
-        X, truth = clusters.rings(seed=seed)
-        K = clusters.squared_product(X, X)
-        ways: dict[str, Embed] = _ways(X, rank=2)
-        # All three directions that <x, y>^2 has in the plane: nothing is approximated.
-        product = np.sqrt(2) * X[:, 0] * X[:, 1]
-        ways["whole kernel"] = lambda _, X=X, p=product: np.column_stack([X**2, p])
-        for (name, embed), draw in itertools.product(ways.items(), draws):
-            found = embed(draw)
-            labels = [_kmeans(found, 2, n_init, draw) for n_init in restarts]
-            error = clusters.relative_error(K, found)
-            accuracies = [clusters.accuracy(truth, each) for each in labels]
-            rows.setdefault(name, []).append((error, *accuracies))
-        plain = [clusters.accuracy(truth, _kmeans(X, 2, n_init, seed)) for n_init in restarts]
-        rows.setdefault("plain k-means", []).append((np.nan, *plain))
-    return Table(
-        f"Two rings, mean of {len(draws)} draws on each of {len(seeds)}",
-        {"way": "", "error": ".3f"}
-        | {f"accuracy, n_init={n_init}": ".3f" for n_init in restarts}
-        | {f"failed, n_init={n_init}": "" for n_init in restarts}
-        | {"asked": ""},
-        [_summary(name, np.array(found)) for name, found in rows.items()],
-        "Error is |K - K_hat| / |K| in the Frobenius norm, for the kernel <x, y>^2, r = 2, l = 10;"
-        " K has rank 3. A run has failed if its accuracy is below .9: such a run of ours ends in"
-        " half of the outer ring, which costs hardly more than the rings. More restarts help.",
-    )
-
-
-def segments(quick: bool) -> Table:
-    """Cluster the image-segmentation table into its seven classes."""
-    if not (DATA / "segment.csv").exists():
-        measure.say(f"clustering: {DATA / 'segment.csv'} is missing")
-        return Table("Image segmentation: data missing", {"way": ""}, [])
-    X, truth = clusters.segments()
-    K = clusters.squared_product(X, X)
-    seeds, rows = range(2 if quick else 10), []
-    full = [
-        clusters.accuracy(truth, clusters.kernel_kmeans(K, 7, seed=seed))
-        for seed in measure.progress(seeds, "clustering: whole kernel")
-    ]
-    rows.append(("whole kernel", None, 0.0, float(np.mean(full)), float(np.std(full))))
-    for rank in (2, 7):
-        ways = _ways(X, rank=rank)
-        for name, embed in measure.progress(ways.items(), f"clustering: segments, r = {rank}"):
-            found = [embed(seed) for seed in seeds]
-            errors = [clusters.relative_error(K, each) for each in found]
-            accuracies = [
-                clusters.accuracy(truth, _kmeans(each, 7, 10, seed))
-                for seed, each in zip(seeds, found, strict=True)
-            ]
-            figures = np.mean(errors), np.mean(accuracies), np.std(accuracies)
-            rows.append((name, rank, *(float(figure) for figure in figures)))
-    return Table(
-        f"Image segmentation, mean of {len(seeds)} seeds",
-        {"way": "", "r": "d", "error": ".3f", "accuracy": ".3f", "sd": ".3f", "asked": ""},
-        [(*row, _asked_of_segments(row[0])) for row in rows],
-        f"Rows {len(X)} x {X.shape[1]} scaled to unit length, the same kernel. With other"
-        " scalings, the figure for the whole kernel is not the .46 of the paper.",
-    )
 
 
 def spectral(quick: bool) -> Table:
@@ -245,7 +160,7 @@ def memory(quick: bool) -> Table:
     rows = []
     for each in (500, 1000) if quick else (500, 1000, 2000, 4000):
         X, _ = clusters.rings(each, seed=0)
-        estimator = OnePassKernelKMeans(2, kernel=KERNEL, n_init=1)
+        estimator = OnePassKernelKMeans(2, kernel=Polynomial(2, 1.0), n_init=1)
         seconds = measure.clocked(estimator.fit, lambda X=X: (X,))
         peak = measure.peak_bytes(partial(estimator.fit, X))
         rows.append((len(X), len(X) ** 2 * 8 / 2**20, peak / 2**20, seconds))
@@ -255,23 +170,6 @@ def memory(quick: bool) -> Table:
         rows,
         "Memory in use is linear in n.",
     )
-
-
-def _ways(X: measure.Array, *, rank: int) -> dict[str, Embed]:
-    """Return what embeds rows X, by name."""
-
-    def ours(seed: int) -> measure.Array:
-        sketch = sketch_matrix(len(X), rank + 10, seed=seed)
-        return one_pass(columns_of(KERNEL, X, block_size=256), sketch, rank=rank).scores
-
-    def theirs(seed: int, landmarks: int) -> measure.Array:
-        return clusters.nystrom_scores(
-            clusters.squared_product, X, landmarks=landmarks, rank=rank, seed=seed
-        )
-
-    return {"one pass, l = 10": ours} | {
-        f"Nystrom, m = {m}": partial(theirs, landmarks=m) for m in LANDMARKS
-    }
 
 
 def _on_nodes(
@@ -304,26 +202,9 @@ def _on_nodes(
     return np.concatenate([nearest(each, centers)[0] for each in embedded]), gaps, 8 * numbers
 
 
-def _kmeans(rows: measure.Array, k: int, n_init: int, seed: int) -> measure.Array:
-    return KMeans(k, n_init=n_init, random_state=seed).fit_predict(rows)
-
-
-def _summary(name: str, found: measure.Array) -> tuple[object, ...]:
-    error, *accuracies = found.mean(axis=0)
-    failed = [f"{np.sum(each < HALF)} of {len(found)}" for each in found[:, 1:].T]
-    asked = ASKED_OF_RINGS.get(name, "-")
-    return name, None if np.isnan(error) else error, *accuracies, *failed, asked
-
-
-def _asked_of_segments(name: str) -> str:
-    if name == "whole kernel":
-        return "accuracy .44 to .48"
-    return "error below that of m = 50" if name.startswith("one pass") else "-"
-
-
 def room(quick: bool) -> list[Table]:
-    """Measure all five."""
-    return [rings(quick), segments(quick), spectral(quick), as_jobs(quick), memory(quick)]
+    """Measure all three."""
+    return [spectral(quick), as_jobs(quick), memory(quick)]
 
 
 if __name__ == "__main__":

@@ -7,26 +7,21 @@ the directions of all rows in the points' span; "batch" takes kernel PCA of the 
 Generated rows are those of `plants/uneven.py`. It was fixed before disKPCA ran on it, by the errors
 of uniform points alone: each of them is within a factor of two of that on CASP. Insurance (CoIL
 2000) and MNIST's test digits are read from SUBMERGE_DATA (or ../shared/data beside the repository)
-and left out where they are not; the small digits are scikit-learn's.
+and left out where they are not; the small digits are scikit-learn's. What the paper's
+own sketches of points and rows make, and the words that pass, is in the figures of papers,
+`dis_kpca.py`.
 """
-
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
 import measure
 from diskpca_rows import RANK, Batch, data, dealt, uniform_errors
 from page import page
-from plants.uneven import CHANNELS, GAMMA, ROWS, uneven
+from plants.uneven import GAMMA, uneven
 from report import Table
 from submerge.features import Gaussian, Kernel, Polynomial
-from submerge.jobs.arrays import Arrays
-from submerge.jobs.kind import JobAnswer
 from submerge.jobs.kinds.kpca.answer import map_of
-from submerge.jobs.kinds.kpca.job import KernelPcaJob
-from submerge.jobs.local_run import ALL_POINTS, run_here
-from submerge.jobs.points import split
+from submerge.jobs.local_run import run_here
 
 SERVERS, CHOSEN, SKETCH = (5, 20, 100, 200), 200, 50
 SPARSE = 1.01
@@ -121,82 +116,6 @@ COMMON = {
 }
 
 
-class Traffic(NamedTuple):
-    """Numbers, and bytes, that passed a link in all rounds."""
-
-    words: int
-    size: int
-
-
-def words(settings: Mapping[str, Any], X: measure.Array, servers: int) -> dict[str, Traffic]:
-    """Return what passes in a job: up and down of a link with all servers below, and its answer."""
-    kind = KernelPcaJob(settings, X.shape[1])
-    points = {
-        name: split(part, settings, name)._replace(may_share=ALL_POINTS)
-        for name, part in dealt(X, servers, 0).items()
-    }
-    memory = dict.fromkeys(points)
-    state, down = kind.first()
-    passed: dict[str, list[Arrays]] = {"up": [], "limits, up": [], "down": []}
-    while True:
-        ups = []
-        for name in sorted(points):
-            memory[name], up = kind.contribute(memory[name], down, points[name], name)
-            ups.append(up)
-        merged = kind.merge(down, ups)
-        passed["limits, up" if down.phase == "measure" else "up"].append(merged)
-        passed["down"].append(down.arrays)
-        result = kind.next(state, down, merged)
-        if isinstance(result, JobAnswer):
-            passed["answer, down"] = [result.arrays]
-            return {name: _traffic(arrays) for name, arrays in passed.items()}
-        state, down = result
-
-
-def _traffic(arrays: Sequence[Arrays]) -> Traffic:
-    flat = [each for one in arrays for each in one.values()]
-    return Traffic(sum(each.size for each in flat), sum(each.nbytes for each in flat))
-
-
-def on_words() -> Table:
-    """Count what passes, at n and 10 n rows, beside the paper's formulas."""
-    rows: list[tuple[object, ...]] = []
-    k, m, t, d = RANK, CHOSEN, SKETCH, CHANNELS
-    triangle = t * (t + 1) // 2
-    paper = {
-        "up": triangle + 2 * k * m + m * (d + 1),
-        "down": triangle + m * d + k * m,
-    }
-    for way in ("leverage", "residual"):
-        settings = {**next(data()).settings, **COMMON, "sample": way, "held_out": 0.1}
-        once, tenfold = (words(settings, uneven(n), SERVERS[0]) for n in (ROWS, 10 * ROWS))
-        for link, traffic in once.items():
-            less = triangle if way == "residual" else 0
-            formula = paper[link] - less if link in paper else None
-            more = tenfold[link]
-            rows.append((way, link, formula, *traffic, *more, str(traffic == more)))
-    return Table(
-        f"What passes a link with all servers below: d = {d}, |Y| = {m}, k = {k}, t = {t}",
-        {
-            "points": "",
-            "": "",
-            "formula, words": "d",
-            "words": "d",
-            "bytes": "d",
-            "words, 10 n": "d",
-            "bytes, 10 n": "d",
-            "equal": "",
-        },
-        rows,
-        f"{ROWS} and {10 * ROWS} generated rows, {SERVERS[0]} servers; a word is a number, points"
-        " are float32. The formulas are t (t + 1) / 2 + 2 k |Y| + |Y| (d + 1) up and"
-        " t (t + 1) / 2 + |Y| d + k |Y| down; without leverage t (t + 1) / 2 is left out. Up come"
-        " |Y| numbers of rows on top, so that a parent can check a point, what each server supplied"
-        " in each choice, and few sums. Limits are sketches of the scores of rows held out. A"
-        " server itself sends its own points alone. The answer goes to all when the job ends.",
-    )
-
-
 def on_merges(quick: bool) -> Table:
     """Measure the ways to merge directions, for a Gaussian and five servers."""
     rows, repeats = [], 1 if quick else 5
@@ -232,7 +151,7 @@ def on_merges(quick: bool) -> Table:
 
 def room(quick: bool) -> list[Table]:
     """Measure all."""
-    return [on_uniform(quick), on_servers(quick), on_merges(quick), on_words()]
+    return [on_uniform(quick), on_servers(quick), on_merges(quick)]
 
 
 if __name__ == "__main__":

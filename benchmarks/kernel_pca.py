@@ -2,9 +2,8 @@
 
 Q is an orthonormal basis of the scores of all rows. Excess is how much more Q misses than exact
 centered kernel PCA at the same rank, in percent: [tr(Kc) - tr(Q'Kc Q)] over the sum of Kc's
-eigenvalues beyond r, minus 1. MNIST's test digits are read from SUBMERGE_DATA (or
-../shared/data beside the repository); the small digits are scikit-learn's. gamma is the
-width of a kernel, and l the number of directions.
+eigenvalues beyond r, minus 1. The digits are scikit-learn's; NY-KPCA on MNIST's is in the figures
+of papers, `ny_kpca.py`. gamma is the width of a kernel, and l the number of directions.
 """
 
 import os
@@ -30,12 +29,6 @@ from submerge.features import Gaussian, RandomFourier
 from submerge.kernel.auto_gamma import spread_of
 from submerge.sklearn import NystromKPCA, StreamingPCA
 from support import kernels
-from support.mnist import digits
-
-DATA = Path(os.environ.get("SUBMERGE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-MNIST = DATA / "mnist"
-LANDMARKS = {100: 1.08, 300: 1.015, 500: 1.01}
-"""Landmarks on MNIST, and the error over exact that is allowed."""
 
 CLIENTS = 8
 FLEET = {512: 1.2, 1024: 0.6}
@@ -60,49 +53,6 @@ class Exact:
     def excess(self, scores: measure.Array) -> float:
         """Return the same in percent beyond the best."""
         return 100 * (self.error(scores) - 1)
-
-
-def on_mnist(quick: bool) -> list[Table]:
-    """Measure NY-KPCA; nothing, with a line that says so, if the images are not here."""
-    if not MNIST.exists():
-        measure.say(f"kernel_pca: no {MNIST}: MNIST left out (set SUBMERGE_DATA)")
-        return []
-    X, rank, rows = digits(MNIST, 2, 5), 10, []
-    gammas = {
-        "1 / (2 median)": 1 / (2 * kernels.median_square(X)),
-        "auto, 1 / (2 tr C)": Gaussian().auto(spread_of(X)),
-    }
-    seeds = 2 if quick else 20
-    for name, gamma in gammas.items():
-        exact = Exact(X, gamma, rank)
-        total = np.trace(exact.matrix)
-        for m, allowed in measure.progress(LANDMARKS.items(), f"kernel_pca: gamma {name}"):
-            captured, by_scores = [], []
-            for seed in range(seeds):
-                model = NystromKPCA(rank, gamma=gamma, n_landmarks=m, random_state=seed).fit(X)
-                captured.append((total - model.eigenvalues_.sum()) / exact.best)
-                by_scores.append(exact.error(model.transform(X)))
-            of = (min(captured), np.mean(captured), max(captured))
-            rows.append((name, gamma, m, *of, allowed, max(by_scores)))
-    return [
-        Table(
-            f"NY-KPCA: MNIST test digits 2 and 5, {len(X)} rows, l = {rank}, error over exact",
-            {
-                "gamma": "",
-                "is": ".5f",
-                "landmarks": "d",
-                "least": ".4f",
-                "mean": ".4f",
-                "most": ".4f",
-                "asked, at most": "g",
-                "most, by scores": ".4f",
-            },
-            rows,
-            f"Landmarks are uniform; {seeds} seeds. The error is the paper's: the part"
-            " of the features' variance that the directions miss. That of the scores alone, as in"
-            " the tables below, is far smaller. The median is that of |x - y|^2 over all pairs.",
-        )
-    ]
 
 
 def on_clusters(quick: bool) -> Table:
@@ -298,7 +248,7 @@ def timed(run: Callable[[], object]) -> Callable[[], float]:
 def room(quick: bool) -> list[Table]:
     """Measure all; first what takes time, while the machine is as it was found."""
     cost = on_cost(quick)
-    return [*on_mnist(quick), on_clusters(quick), on_fleet(quick), *cost]
+    return [on_clusters(quick), on_fleet(quick), *cost]
 
 
 if __name__ == "__main__":

@@ -111,14 +111,14 @@ def _cold(lift: Callable, X: object) -> tuple[object]:
 def enough(quick: bool) -> Table:
     """Compare the bound on features with what rows need."""
     n = 300 if quick else 1000
-    name, images = _digits()
-    data = {name: images[:n], f"sparse rows, {WIDE:,} channels, 20 entries": csr(n, 20)}
+    name, rows = images()
+    data = {name: rows[:n], f"sparse rows, {WIDE:,} channels, 20 entries": csr(n, 20)}
     table: list[tuple[object, ...]] = []
     for name, X in measure.progress(data.items(), "sparse rows: features"):
         gamma = Gaussian().auto(spread_of(X))
         K = Gaussian(gamma)(X, X)
         for share in (0.1, 0.01):
-            root = _whitening(K, share * len(K))
+            root = whitening(K, share * len(K))
             found = [
                 _errors(X, K, root, partial(RandomFourier, Gaussian(gamma), kind=kind), quick)
                 for kind in ("fourier-pair", "orthogonal")
@@ -139,12 +139,14 @@ def _sizes(quick: bool) -> list[int]:
     return [2**i for i in range(5, 11 if quick else MOST_LOG2 + 1)]
 
 
-def _whitening(K: np.ndarray, ridge: float) -> np.ndarray:
+def whitening(K: np.ndarray, ridge: float) -> np.ndarray:
+    """Return (K + ridge I)^-1/2."""
     values, V = np.linalg.eigh(K)
     return (V / np.sqrt(np.maximum(values, 0.0) + ridge)) @ V.T
 
 
-def _digits() -> tuple[str, np.ndarray]:
+def images() -> tuple[str, np.ndarray]:
+    """Return MNIST's images of 2 and 5, or scikit-learn's digits, and what they are."""
     folder = measure.DATA / "mnist"
     if folder.exists():
         return "MNIST, 784 channels", digits(folder, 2, 5)

@@ -11,6 +11,7 @@ MOST_FINE = 1e4
 STYLES = {
     "ours": {"linewidth": 1.8, "marker": "o", "markersize": 3},
     "theirs": {"linewidth": 1.2, "linestyle": "--", "marker": "s", "markersize": 3},
+    "dots": {"linestyle": "none", "marker": ".", "markersize": 2},
     "printed": {"linestyle": "none", "marker": "x", "color": "black"},
 }
 
@@ -37,6 +38,7 @@ def draw(made: dict, path: Path) -> None:
         below = f" (least drawn: {least:g})" if least else ""
         ax.set(title=panel["title"], xlabel=panel["x_label"], ylabel=panel["y_label"] + below)
         ax.yaxis.label.set_size(9)
+        ax.title.set_size(9 if len(panel["title"]) > 40 else 12)
         ax.set(
             xscale="log" if panel["log_x"] else "linear",
             yscale="log" if panel["log_y"] else "linear",
@@ -68,7 +70,7 @@ def _label_log(axis) -> None:
 
 def _draw_curve(ax, curve: dict, least: float) -> None:
     style = STYLES[curve["whose"]]
-    if len(curve["x"]) > MOST_MARKED:
+    if len(curve["x"]) > MOST_MARKED and curve["whose"] != "dots":
         style = style | {"marker": "none"}
     y, low, high = (
         None
@@ -78,7 +80,7 @@ def _draw_curve(ax, curve: dict, least: float) -> None:
     )
     bars = None
     if low is not None:
-        below = [each - end for each, end in zip(y, low, strict=True)]
-        above = [end - each for each, end in zip(y, high, strict=True)]
+        below = [max(0.0, each - end) for each, end in zip(y, low, strict=True)]
+        above = [max(0.0, end - each) for each, end in zip(y, high, strict=True)]
         bars = [below, above]
     ax.errorbar(curve["x"], y, yerr=bars, label=curve["label"], capsize=2, **style)

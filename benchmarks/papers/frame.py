@@ -27,7 +27,7 @@ RESULTS = Path(__file__).with_name("results")
 class Curve:
     """One line of a panel; `low` and `high` are error bars.
 
-    whose : "ours", "theirs" (a rival that ran here) or "printed" (a figure of the paper)
+    whose : "ours", "theirs" (a rival that ran here), "printed" (of the paper), or "dots" (rows)
     """
 
     label: str
@@ -72,6 +72,8 @@ class Figure:
         Rows, and whether they are the paper's own or generated.
     measures : tuple of str
         Files and folders of the repository that the figures depend on.
+    verdict : str
+        Whether our measurement agrees with what the paper claims, and where not, why.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Figure:
     measures: tuple[str, ...]
     panels: list[Panel] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    verdict: str = ""
 
 
 def about(document: str | None) -> str:
@@ -127,6 +130,8 @@ def markdown(made: dict) -> str:
         f"* command: `{made['command']}`{' --quick' if made['quick'] else ''}",
         f"* {made['date']}, commit {made['commit']}, {made['machine']}; {versions}",
     ]
+    if verdict := made.get("verdict"):  # the first paper's are in verdicts.toml
+        head.append(f"* verdict: {verdict}")
     tables = [Table.of_record(each).markdown for each in made["tables"]]
     # A record from before there was a choice has all of them.
     shown = [panel for panel in made["panels"] if panel.get("tabled", True)]

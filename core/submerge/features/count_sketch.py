@@ -1,9 +1,8 @@
 """CountSketch: many channels summed into few buckets, each with a random sign.
 
 Inner products are kept on average, and exactly for rows whose channels share no bucket (Charikar,
-Chen, Farach-Colton, 2002). The cost of a row grows with its entries. `TensorSketch` combines
-several for a polynomial kernel, and Fourier features of one have weights that do not grow with the
-channels (Musco, Woodruff, arXiv:1711.01596).
+Chen, Farach-Colton, 2002). `TensorSketch` combines several for a polynomial kernel. Fourier
+features of one are the fast product of Musco & Woodruff, arXiv:1711.01596, 3.2.2.
 """
 
 from __future__ import annotations
@@ -77,8 +76,8 @@ class CountSketch(OfKernel):
     features : int
         As in `RandomFourier`: even, 2 to 65536.
     buckets : int
-        1 to 65536. More separate more channels: with the square of a row's entries, hardly
-        two of them share one, and the features are as good as without the sketch.
+        1 to 65536. With the square of a row's entries, features are as good as without the sketch.
+        With fewer than eight an entry their sums are taken first, and an entry costs least.
     seed : int
     """
 
@@ -99,7 +98,8 @@ class CountSketch(OfKernel):
 
     def lift(self, X: Array) -> Storage:
         rows, (buckets, inner) = sparse.checked(X), _parts_of(self, X.shape[1])
-        return inner.lift(buckets.sums(X) if rows is X else buckets.moved(rows))
+        summed = rows is X or 8 * rows.nnz > rows.shape[0] * buckets.n
+        return inner.lift(buckets.sums(rows) if summed else buckets.moved(rows))
 
     def pullback(self, X: Array, V: Array) -> Array:
         buckets, inner = _parts_of(self, X.shape[1])

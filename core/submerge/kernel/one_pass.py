@@ -42,7 +42,7 @@ class LowRankKernel:
 
     @property
     def error_bound(self) -> float:
-        """Bound on |K - K_hat| / |K| in Frobenius norm, close for a good sketch."""
+        """Never below |K - K_hat| / |K| (Frobenius), to rounding; often some times as large."""
         # With K_hat <= K each eigenvector v of K_hat has v'Kv >= lambda, so |K - K_hat|^2 = |K|^2 -
         # 2 sum lambda v'Kv + sum lambda^2 <= |K|^2 - sum lambda^2.
         if self.norm == 0:

@@ -57,7 +57,8 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     eigenvalues_ : (n_components,)
         Eigenvalues of the approximation, descending; zeros where K has fewer directions.
     error_bound_ : float
-        Bound on the relative error |K - K_hat| / |K| (Frobenius), and close to it.
+        Upper bound on the relative error |K - K_hat| / |K| (Frobenius), to rounding. Equal to it
+        where the r + l columns span K; elsewhere it is often some times as large.
     kernel_ : Kernel
         With the gamma that was used.
     kmeans_ : KMeans
@@ -73,8 +74,7 @@ class OnePassKernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Time is O(n_samples^2 (n_features + r + l)). `predict` needs all training rows, which are
-    kept, and evaluates the kernel with each of them: n_samples evaluations for a row. For
-    training rows it returns `labels_`.
+    kept: n_samples kernel values for a row. For training rows it returns `labels_`.
 
     References
     ----------

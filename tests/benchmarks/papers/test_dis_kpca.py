@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from papers import dis_kpca, every, page
+from papers import dis_kpca, dis_kpca_large, every, page
 from papers.frame import RESULTS
+from plants.uneven import GAMMA, uneven
 from submerge.jobs.local_run import run_here
 
 SETTINGS = {
@@ -20,6 +21,8 @@ SETTINGS = {
     "seed": 3,
 }
 
+GENERATED = dis_kpca.of_kernel("generated", uneven(), "polynomial", GAMMA)
+
 
 def parts(servers: int, n: int = 40) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
@@ -28,14 +31,25 @@ def parts(servers: int, n: int = 40) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("sample", ["residual", "uniform"])
 def test_what_is_counted_is_the_job_itself(sample):
-    """The answer has the bytes of the job's answer in one process."""
+    """The answer has the bytes of the job's own, with servers in this process or in their own."""
     settings = {**SETTINGS, "sample": sample}
     answer = run_here("kpca", settings, parts(4))
-    made = dis_kpca.counted(settings, parts(4)).answer
 
-    assert {name: each.tobytes() for name, each in answer.items()} == {
-        name: each.tobytes() for name, each in made.items()
-    }
+    for start in (dis_kpca.server, dis_kpca.Process):
+        made = dis_kpca.counted(settings, parts(4), start=start).answer
+        assert {name: each.tobytes() for name, each in answer.items()} == {
+            name: each.tobytes() for name, each in made.items()
+        }
+
+
+def test_k_means_runs_on_the_scores_that_kernel_pca_gives():
+    """The second job is `kmeans` itself, on as many rows as the first has."""
+    settings = {"clusters": 2, "seed": 1}
+    made = dis_kpca.counted(settings, parts(4), kind="kmeans").answer
+    answer = run_here("kmeans", settings, parts(4))
+
+    assert answer["cost"].tobytes() == made["cost"].tobytes()
+    assert 160 == made["counts"].sum()
 
 
 def test_points_go_up_once_and_down_to_each_server():
@@ -88,9 +102,9 @@ def test_a_figure_of_a_folder_is_measured_into_a_folder(tmp_path):
 @pytest.mark.slow
 def test_batch_sends_the_points_down_that_dis_lr_has_sent():
     """To the root alone it is cheapest; to all servers it costs the points once, as disLR does."""
-    each, m, servers = next(dis_kpca.data()), 50, 5
+    each, m, servers = GENERATED, 50, 5
     batch = dis_kpca.Batch(each.rows, each.kernel)
-    found = dis_kpca.runs(each, batch, m, seed=0, servers=servers)
+    found = dis_kpca.runs(each, batch, m, 0, servers)
     alone, with_dis_lr = found["uniform + batch"], found["uniform + disLR"]
     directions, width = servers * dis_kpca.RANK * m, each.rows.shape[1]
 
@@ -101,10 +115,19 @@ def test_batch_sends_the_points_down_that_dis_lr_has_sent():
 @pytest.mark.slow
 def test_points_by_residual_beat_uniform_ones_on_uneven_rows():
     """On generated rows with a polynomial kernel, ours is at the least error of all ways."""
-    each = next(dis_kpca.data())
+    each = GENERATED
     batch = dis_kpca.Batch(each.rows, each.kernel)
-    found = dis_kpca.runs(each, batch, 100, seed=0, servers=5)
+    found = dis_kpca.runs(each, batch, 100, 0, 5)
     errors = {name: run.error for name, run in found.items()}
 
     assert errors["residual"] < 1.01
     assert errors["uniform + disLR"] > 2 < errors["uniform + batch"]
+
+
+@pytest.mark.slow
+def test_k_means_costs_what_directions_miss_and_more():
+    """The cost is of all of the features, so it is never below the error."""
+    found = dis_kpca_large.measured(GENERATED, 50, seed=0, servers=5)
+
+    assert all(0 < run.error < run.cost < 1 for run in found.values())
+    assert found["residual"].error < found["uniform + batch"].error

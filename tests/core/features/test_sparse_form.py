@@ -178,3 +178,15 @@ def test_rows_are_never_made_dense(map_, channels):
         tracemalloc.stop()
 
     assert peak < 8 * 2**20 < 8 * 400 * channels
+
+
+@pytest.mark.parametrize("buckets", [64, 1024])
+def test_sums_of_buckets_are_the_same_features_as_sparse_products(buckets):
+    """Rows of 20 entries are on both sides of the border; one row alone has the same features."""
+    X = sparse.random_array((30, 500), density=0.04, rng=np.random.default_rng(0), format="csr")
+    map_ = CountSketch(G, 64, buckets)
+    whole = map_.lift(X)
+
+    np.testing.assert_allclose(map_.lift(X.toarray()), whole, atol=1e-6)
+    alone = np.vstack([map_.lift(X[i : i + 1]) for i in range(30)])
+    np.testing.assert_allclose(alone, whole, atol=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -209,6 +210,79 @@ def test_the_kernel_matrix_is_never_held():
         tracemalloc.stop()
 
     assert peak < 2000 * 2000 * 8 / 10
+
+
+# -- what clusters cost: Theorem 1 ----------------------------------------------
+
+
+def partitions(n: int, k: int) -> list[np.ndarray]:
+    """All ways to put n rows into k clusters, none of them empty."""
+    ways = (np.array(each) for each in itertools.product(range(k), repeat=n - 1))
+    return [each for each in (np.append(0, w) for w in ways) if len(np.unique(each)) == k]
+
+
+def cost(K: np.ndarray, labels: np.ndarray) -> float:
+    """The objective of kernel k-means: tr((I - C'C) K (I - C'C)), cluster by cluster."""
+    return float(sum(cost_of(K[np.ix_(at, at)]) for at in map(labels.__eq__, np.unique(labels))))
+
+
+def cost_of(block: np.ndarray) -> float:
+    """Squared distances of a cluster's rows from its mean, from its own kernel matrix."""
+    return float(np.trace(block) - block.sum() / len(block))
+
+
+def regret(K: np.ndarray, K_hat: np.ndarray, k: int) -> float:
+    """How much more the best clusters for K_hat cost under K than the best for K."""
+    ways = partitions(len(K), k)
+    chosen = min(ways, key=lambda labels: cost(K_hat, labels))
+    return cost(K, chosen) - min(cost(K, labels) for labels in ways)
+
+
+@pytest.mark.slow
+@given(
+    st.sampled_from(KERNELS),
+    st.integers(2, 6),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(0, 2**31),
+)
+def test_theorem_1_clusters_of_an_approximation_cost_little_more(kernel, n, k, rank, seed):
+    """At most the trace norm of E = K - K_hat; tr E for the best of a rank, and for ours."""
+    k, rank = min(k, n), min(rank, n)
+    K = kernel(X := normal(n, seed=seed), X)
+    values, vectors = np.linalg.eigh(K)
+    best = vectors[:, -rank:] * values[-rank:] @ vectors[:, -rank:].T
+    scores = approximated(kernel, X, rank=rank, columns=min(n, rank + 1), seed=seed).scores
+    other = np.random.default_rng(seed + 1).standard_normal((n, rank))
+    rounding = CLOSE * np.trace(K)
+
+    assert regret(K, best, k) <= np.trace(K - best) + rounding
+    assert regret(K, scores @ scores.T, k) <= np.trace(K - scores @ scores.T) + rounding
+    # The paper has twice the norm: but two projections differ by one that is at most 1 long.
+    K_hat = other @ other.T
+    assert regret(K, K_hat, k) <= np.linalg.norm(K - K_hat, "nuc") + rounding
+
+
+def test_theorem_1_leaves_no_room():
+    """Four rows for which the clusters of K_hat cost all of tr E more, and all of |E|_*."""
+    u, v = np.array([1, 1, -1, -1]) / 2, np.array([1, -1, 1, -1]) / 2
+    U, V = np.outer(u, u), np.outer(v, v)
+
+    assert regret(1e-3 * U + V, 1e-3 * U, 2) > 0.99 * np.trace(V)
+    # Each direction of E = 1.01 V - U tells against the clusters that K_hat = U + 0.99 V prefers.
+    assert regret(2 * V, U + 0.99 * V, 2) > 0.99 * np.linalg.norm(1.01 * V - U, "nuc")
+
+
+def test_the_bound_on_the_error_is_no_estimate():
+    """On rows of unit length and with rank 7 it holds, and is more than three times the error."""
+    X = np.abs(normal(200, 6)) + 1.0
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    kernel = Polynomial(2, 1.0)
+
+    found = approximated(kernel, X, rank=7, columns=9)
+    error = clusters.relative_error(kernel(X, X), found.scores)
+
+    assert 3 * error < found.error_bound
 
 
 # -- the sketch ----------------------------------------------------------------
