@@ -7,9 +7,8 @@ the directions of all rows in the points' span; "batch" takes kernel PCA of the 
 Generated rows are those of `plants/uneven.py`. It was fixed before disKPCA ran on it, by the errors
 of uniform points alone: each of them is within a factor of two of that on CASP. Insurance (CoIL
 2000) and MNIST's test digits are read from SUBMERGE_DATA (or ../shared/data beside the repository)
-and left out where they are not; the small digits are scikit-learn's. What the paper's
-own sketches of points and rows make, and the words that pass, is in the figures of papers,
-`dis_kpca.py`.
+and left out where they are not; the small digits are scikit-learn's. The paper's own sketches, and
+the words that pass, are in the figures of papers, `dis_kpca.py`.
 """
 
 import numpy as np

@@ -52,7 +52,9 @@ WAYS = {
     PAPERS: {"sample": "leverage", "features": 512, "sketched_by": "gaussian", "merge": "sketch"},
     UNIFORM: {"sample": "uniform"},
 }
-"""Settings of the job `kpca`, by name."""
+NAMED = (
+    'Points by residual are our default; "the paper\'s" is its Algorithm 1 with its own sketches.'
+)
 
 BEFORE_PROJECTION = ("count", "keys-1", "points-1")
 """Rounds until uniform points are at the root, which is all that "batch" needs."""
@@ -243,13 +245,12 @@ def figure(quick: bool) -> Figure:
             [runs(each, batch, m, s, SERVERS, Process) for s in range(repeats)] for m in points
         ]
         title = f"Figure {1 + (kernel == 'gaussian')}: {name}, {kernel}"
-        for what, label in (("error", "error over batch"), ("seconds", "seconds")):
-            curves = [curve(way, found, what) for way in (*WAYS, ALONE)]
-            if what == "seconds":
+        for timed, label in enumerate(("error over batch", "seconds")):
+            curves = [curve(way, found, label.split()[0]) for way in (*WAYS, ALONE)]
+            if timed:
                 ends = [min(c.x[0] for c in curves), max(c.x[-1] for c in curves)]
                 curves.append(Curve("batch", ends, [whole, whole], whose="theirs"))
-            timed = what == "seconds"
-            panels.append(Panel(title, "words", label, curves, True, timed, tabled=False))
+            panels.append(Panel(title, "words", label, curves, True, bool(timed), tabled=False))
         for m, at in zip(points, found, strict=True):
             rows += [(name, kernel, m, way, *mean_of(at, way)[1:]) for way in (*WAYS, ALONE)]
         for servers in (SERVERS,) if quick else (SERVERS, *MORE_SERVERS):
@@ -260,7 +261,7 @@ def figure(quick: bool) -> Figure:
         "Balcan et al., KDD 2016: Figure 1 (polynomial kernel) and Figure 2 (Gaussian)",
         f"Error over batch kernel PCA, and seconds, against words: k = {RANK}, {SERVERS} servers,"
         f" {', '.join(map(str, points))} points. Mean of {repeats} repeats (the paper: five), with"
-        " the least and the most.",
+        f" the least and the most. {NAMED}",
         ("insurance: CoIL 2000, both files; " if len(tasks) > 2 else "")
         + f"{images(10_000)[0]} in place of har, which is not here",
         ("core/submerge/jobs", "core/submerge/features"),

@@ -87,7 +87,8 @@ def figure(quick: bool) -> Figure:
         "Balcan et al., KDD 2016: Figures 3 and 4 (error), 5 and 6 (k-means on top)",
         f"Error, and cost of k-means, against words: k = {RANK}, {servers} servers by a power law,"
         f" {', '.join(map(str, points))} points. Mean of {repeats} repeats (the paper: five), with"
-        " the least and the most.",
+        f" the least and the most. {dis_kpca.NAMED} k-means is the job `kmeans` on the scores that"
+        " the job `kpca` gives: two jobs, since no command makes one of both.",
         "generated: plants/uneven.py; "
         + dis_kpca.images(25_000)[0]
         + "; the paper's sets are not here",

@@ -32,7 +32,6 @@ PAPERS = {5: ("Figure 1", 5421, 337), 2: ("Figure 2", 5958, 478)}
 """By digit: the paper's figure, its images, and its seconds of EKPCA."""
 
 GAMMA = 1e-7 * 255**2
-LANDMARKS = (100, 500, 1000)
 REPEATS = {100: 100, 500: 100, 1000: 40}
 COMPONENTS = (1, 2, 5, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000)
 AT = 10
@@ -75,7 +74,7 @@ def figure(quick: bool) -> Figure:
     for name, digit, X, gamma in measure.progress(shown, "ny_kpca"):
         exact = Exact(X, gamma)
         curves = [exact.curve()]
-        for m in (20, 100) if quick else LANDMARKS:
+        for m in (20, 100) if quick else REPEATS:
             if m < len(X):
                 repeats = 3 if quick else REPEATS[m]
                 found, seconds = exact.errors(m, repeats)
