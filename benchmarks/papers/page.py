@@ -59,7 +59,8 @@ def page(*, marked: bool = False) -> str:
     tables = [Table(paper, columns, rows) for paper, rows in said.items()]
     parts = [
         HEAD,
-        "## What the papers show, and what we found\n\nVerdicts on the kernel methods stand with their figures, below.",
+        "## What the papers show, and what we found",
+        "Verdicts on the kernel methods stand with their figures, below.",
         *(each.markdown for each in tables),
     ]
     return "\n\n".join([*parts, *(_section(name, marked=marked) for name in names)])
