@@ -31,6 +31,8 @@ def test_the_worst_channel_stands_in_front_with_its_band(fleet, visit):
     said = page.inner_text("#worst h2")
     assert said.startswith(f"inflow of {OPEN} reads 29.23 m³/h, where the others say 18.99 m³/h")
     assert "expected ± 3 sd" in page.inner_text("#worst .legend")
+    heights = [page.locator(each).bounding_box()["y"] for each in ("#state", "#worst", "#machines")]
+    assert sorted(heights) == heights  # many machines do not push it below the screen
 
 
 def test_a_machine_that_keeps_its_readings_says_so_once(fleet, visit):

@@ -95,7 +95,8 @@ def row(node: str, state: str = "armed", **more) -> dict:
     ("rows", "kind", "says"),
     [
         ([], "still", "No machine has reported yet"),
-        ([row("a", "unwatched")], "still", "Learning: nothing is judged yet"),
+        ([row("a", "unwatched")], "still", "Nothing is judged yet"),
+        ([row("a", "learning")], "still", "Learning: nothing is judged yet"),
         (
             [row("a", "learning", ready_in_s=170.0), row("b", "learning", ready_in_s=400.0)],
             "still",

@@ -63,7 +63,7 @@ function tile(machine, group, levels, units) {
     return [head, ...alarms.flatMap((alarm) => alarmLines(alarm, group, units))];
   }
   const level = lastOf(levels.get(below(machine.under, machine.node)));
-  return [head, nothing(level ? levelWords(level) : shown(machine.note) || "no score yet")];
+  return [head, nothing(level ? levelWords(level) : shown(machine.note) || (machine.judged ? "watched" : "no score yet"))];
 }
 
 function alarmLines(alarm, group, units) {

@@ -32,7 +32,7 @@ export function headline(alarms, fleet) {
     return { kind: "still", text: "No machine has reported yet" };
   }
   if (!judged.length && machines.every((row) => UNJUDGED.includes(row.state))) {
-    return { kind: "still", text: `Learning: ${firstLimits(machines)}` };
+    return { kind: "still", text: nothingJudged(machines) };
   }
   const others = new Map();
   for (const { state } of machines.filter((row) => !row.judged)) {
@@ -56,13 +56,15 @@ export function headline(alarms, fleet) {
 // States in which a machine is on its way to limits.
 const UNJUDGED = ["learning", "unwatched", "paused"];
 
-function firstLimits(machines) {
+// Machines without a model, or whose alarms are off, learn nothing that one could wait for.
+function nothingJudged(machines) {
   const waits = machines.map((row) => row.ready_in_s).filter((each) => each !== null);
   if (!waits.length) {
-    return "nothing is judged yet";
+    const learns = machines.some((row) => row.state === "learning");
+    return learns ? "Learning: nothing is judged yet" : "Nothing is judged yet";
   }
   const soonest = Math.min(...waits);
-  return soonest > 0 ? `first limits in about ${ago(soonest)}` : "first limits with the next report";
+  return `Learning: first limits ${soonest > 0 ? `in about ${ago(soonest)}` : "with the next report"}`;
 }
 
 /** Return sentences about a group's alarm status: who watches, and what to expect of them. */
