@@ -283,7 +283,9 @@ def of_records() -> dict[Any, Any]:
     texts = [replace(OPEN_LINEAR, channels=LINEAR.channels[:n]).canonical for n in (1, 2)]
     clusters = {"clusters": 3, "seed": 7}
     piece = 65536  # the default, when these bytes were written
-    job = Job("job-1", "kmeans", clusters, "pumps", LINEAR.fingerprint, 3, piece_bytes=piece)
+    job = Job(
+        "job-1", "kmeans", clusters, "pumps", LINEAR.fingerprint, 3, least=1, piece_bytes=piece
+    )
     return {
         ("wishes", "pumps"): {each.node: each for each in wishes},
         ("quarantined", "pumps"): {"pumps-24": unreadable},

@@ -145,6 +145,7 @@ def test_how_a_group_is_watched_adds_up(house):
         "evidence": evidence(1, 0.75),
         "provisional_rows": 0.0,
         "waiting": "",
+        "missing": 0,
     } == group["watch"]
 
 
