@@ -246,11 +246,15 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
         silent = " silent" if alarm.cause == "silent" else ""
         return ", ".join(map(name_text, _named(alarm))) + silent
     stuck = "stuck at " if alarm.cause == "stuck" else ""
-    return ", ".join(
+    # What is expected of a healthy channel follows the broken one beside it.
+    shown = deviations if stuck else deviations[:1]
+    said = [
         f"{name_text(each.channel)} {stuck}{_in_unit(each.value, units.get(each.channel, ''))}"
         f" (expected {_in_unit(each.expected, units.get(each.channel, ''))})"
-        for each in deviations
-    )
+        for each in shown
+    ]
+    also = [f"also {name_text(each.channel)}" for each in deviations[len(shown) :]]
+    return ", ".join(said + also)
 
 
 def _named(alarm: Alarm) -> list[str]:

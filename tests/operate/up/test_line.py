@@ -81,7 +81,7 @@ WORDS = [
     ),
     (
         replace(SCORED, alarms=(ALARM,)),
-        "  ALARM since 01:59:00: flow 4.2 l/min (expected 6.1 l/min), heat 30 (expected 29); 1,204",
+        "  ALARM since 01:59:00: flow 4.2 l/min (expected 6.1 l/min), also heat; 1,204",
     ),
     (
         replace(SCORED, alarms=(replace(ALARM, began=AT - 86400, provisional=True),)),
