@@ -35,6 +35,18 @@ def test_the_worst_channel_stands_in_front_with_its_band(fleet, visit):
     assert sorted(heights) == heights  # many machines do not push it below the screen
 
 
+def test_without_an_alarm_the_channel_that_is_farthest_off_stands_there(tmp_path, visit):
+    """In words that do not sound like one."""
+    with PagedFleet(tmp_path) as fleet:
+        fleet.reports(OPEN, *(alarm.over(alarm.began + 60.0) for alarm in fleet.alarms(OPEN)))
+        visited = visit()
+        page = opened(visited.page(), fleet.origin, "now")
+        page.wait_for_selector("#worst canvas")
+
+        assert ", farthest from what the others say: " in page.inner_text("#worst h2")
+        visited.context.close()
+
+
 def test_a_machine_that_keeps_its_readings_says_so_once(fleet, visit):
     """The rest of the view stands."""
     visited = visit()

@@ -53,10 +53,10 @@ export function reading(alarm, units) {
 }
 
 /** Return a value beside what the others say, as elements; a figure and its unit stay together. */
-export function beside(value, expected, unit) {
+export function beside(value, expected, unit, words = ", where the others say ") {
   const amount = (of) =>
     make("strong", { class: "amount" }, figure(of), ...(unit ? [" ", named(unit, 12)] : []));
-  return [amount(value), ", where the others say ", amount(expected)];
+  return [amount(value), words, amount(expected)];
 }
 
 // Three reports are missing, unless a configuration says otherwise.

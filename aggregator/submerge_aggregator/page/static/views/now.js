@@ -99,8 +99,10 @@ async function showWorst() {
     refill(place("worst"), make("h2", { id: "worst-reads" }), make("div", { id: "worst-chart" }));
   }
   const { name, unit } = said.channels[i];
+  const words = toBlame < 0 ? ", farthest from what the others say: " : undefined;
+  const reads = beside(value, expected, unit, words);
   place("worst-reads").replaceChildren(
-    named(name), " of ", nodeLink(group, worst.node, worst.under), " reads ", ...beside(value, expected, unit),
+    named(name), " of ", nodeLink(group, worst.node, worst.under), " reads ", ...reads,
   );
   bandChart(place("worst-chart"), said, i);
 }
