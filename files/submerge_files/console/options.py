@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +22,7 @@ def check_picture(path: Path | None, *, inputs: Iterable[Path] = ()) -> None:
     """Refuse a missing extra, and a place where a picture cannot go, before the work."""
     if path is None:
         return
-    from submerge_files.console import figures as _  # noqa: F401
-
+    import_module("submerge_files.console.figures")  # it says which extra is missing
     # Only a new file or an older PNG may be written: a slip of the finger must not cost anyone the
     # data that they came to look at.
     if path.suffix.lower() != ".png":
