@@ -304,7 +304,7 @@ def test_what_a_parent_did_not_send_is_counted_at_its_child(fleet):
 
 @pytest.mark.parametrize(("stayed", "said"), [("a", True), ("abc", False)])
 def test_the_log_warns_where_fewer_stayed_than_left(caplog, stayed, said):
-    """Its operator hears of it at the root as well, also of a job that nobody waits for."""
+    """The root logs it too, so that an operator who does not wait for the job learns of it."""
     here = {name: Incarnation(1, ord(name)) for name in stayed}
     left = dict.fromkeys("xy", Leaver("what it contributed was refused", 0))
     job = Job("j", "moments", group=GROUP, fingerprint="ab" * 32, least=1)

@@ -72,7 +72,7 @@ def test_a_node_without_limits_says_when_it_has_them(paged):
     ],
 )
 def test_a_node_is_judged_while_its_rows_are_held_against_limits(paged, state, more, judged):
-    """A silent one is not: nobody knows."""
+    """A silent machine does not count as one without an alarm: its state is not known."""
     paged.house.hears("c", ROWS, alarm_status=alarm_status(state=state, **more))
     assert judged == paged.get("/data/node/room?node=c").json["row"]["judged"]
 

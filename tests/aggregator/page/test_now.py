@@ -162,7 +162,7 @@ def test_without_scores_it_names_no_time_that_nobody_knows(paged, page):
     ("minutes", "wanted", "columns"), [(10, "1 h", 10), (200, "6 h", 200), (800, "24 h", 800)]
 )
 def test_the_range_follows_the_age_of_the_scores(paged, page, minutes, wanted, columns):
-    """Ten minutes of scores are no empty day, until somebody chooses one."""
+    """The range is as long as there are scores, until a person chooses another."""
     levels = [0] * (1440 - minutes) + [60] * minutes
     asked = serves_scores(page, scores_of({"c": levels}, at=time.time()))
     page.goto(f"{paged.origin}/")
