@@ -86,7 +86,6 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
 
     from submerge_bridges.on_dask.cluster import Cluster
     from submerge_files.fit.apart import RowsApart
-    from submerge_files.stretches import pieces_of
 
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,
@@ -94,7 +93,7 @@ def spread(folder: Path, machines: int, workers: int, *, kills: bool) -> Run:
     ):
         cluster = Cluster(client)
         recordings = opened(folder, machines)
-        parts = pieces_of(recordings)
+        parts = recordings.pieces()
         client.run(_imported)
         pids = list(client.run(os.getpid).values())
 

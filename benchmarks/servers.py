@@ -63,8 +63,7 @@ from submerge.stats.smoothing import ewma
 from submerge_files.detect.command import ALARMED
 from submerge_files.detect.command import command as detect
 from submerge_files.fit.command import command as fit
-from submerge_files.score.mean import of_state
-from submerge_files.score.model import Normal
+from submerge_files.score.model import Normal, of_state
 
 FOLDER = measure.DATA / "servers"
 SETS = {"servers": ("omi-*.npz", 300), "machines": ("machine-*.npz", 60)}

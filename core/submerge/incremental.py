@@ -227,7 +227,7 @@ class RowHistory:
             folds = folds_of(self._first.cells, self._channels, quick)
         except NothingLearnt:
             return None
-        self._first.fill_by(folds.known)
+        self._first.known = folds.known
         return self._model_of(folds, folds.whole)
 
     def _model_of(self, folds: Folds, scatter: WholeScatter) -> RowModel | None:

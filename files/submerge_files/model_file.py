@@ -25,6 +25,11 @@ class SavedModel(NamedTuple):
     shown: ShownRank | None = None
     learnt: Learnt | None = None
 
+    @property
+    def known(self) -> Learnt:
+        """What a file has of it; of a message, less."""
+        return self.learnt or Learnt(self.model)
+
 
 def decoded(data: bytes, whence: str, *, sent: bool = False) -> SavedModel:
     """Return the model in the bytes of a file; `sent`: by an aggregator, also in a message's."""

@@ -31,7 +31,7 @@ from submerge_files.console.options import (
     flag_option,
     json_option,
 )
-from submerge_files.console.progress import advancing, counting
+from submerge_files.console.progress import advancing
 from submerge_files.console.ways import NoAnswer
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _receive(admin: AdminClient, file: BinaryIO) -> None:
 
     view = value_in(admin.post("backup"), BackupView)
     try:
-        with counting("bytes copied") as copied:
+        with advancing("bytes copied") as copied:
             size, at = view.bytes, 0
             while size is None:
                 before, view = view.copied, admin.read(BackupView, "backup", view.name)

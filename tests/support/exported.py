@@ -14,8 +14,7 @@ from submerge.history.settings import SOON, FitSettings
 from submerge.judge.score import RowScores
 from submerge_bridges.export.recipe import Recipe
 from submerge_files.model_file import SavedModel, learnt_of, reread
-from submerge_files.score.mean import of_machine
-from submerge_files.score.model import of_saved
+from submerge_files.score.model import of_machine, of_saved
 from support import pump_files
 
 

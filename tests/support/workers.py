@@ -16,7 +16,6 @@ from submerge_bridges.on_dask.cluster import answer_of, run
 from submerge_files.fit.apart import RowsApart
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import Recordings
-from submerge_files.stretches import pieces_of
 from submerge_files.workers import Task
 from submerge_proto.files import learnt as learnt_file
 
@@ -68,7 +67,7 @@ def on_workers(
     advance: Callable[[int], None] = lambda _: None,
 ) -> Fitted:
     """Return what a cluster learns."""
-    rows = RowsApart(cluster, pieces_of(recordings), advance)
+    rows = RowsApart(cluster, recordings.pieces(), advance)
     return fit_rows(rows, recordings.channels, settings)
 
 

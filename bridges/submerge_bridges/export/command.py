@@ -17,7 +17,6 @@ from submerge.drill.response import NodeScorer
 from submerge.errors import UsageError
 from submerge.headings import lags_of
 from submerge.history.detection import watching
-from submerge.history.knowledge import Learnt
 from submerge.history.settings import SOON
 from submerge.pca.factor import Precision
 from submerge.pca.own_scatter import of_node
@@ -55,8 +54,7 @@ def recipe_of(
 ) -> Recipe:
     """Return the recipe of a model."""
     # A machine is needed where each has its own mean.
-    from submerge_files.score.mean import of_machine
-    from submerge_files.score.model import of_saved
+    from submerge_files.score.model import of_machine, of_saved
 
     _check_kind(saved)
     normal, schema = of_saved(saved), saved.schema
@@ -82,7 +80,7 @@ def recipe_of(
     return Recipe(
         *(model.group, model.version, model.fingerprint, schema.names),
         units=tuple(each.unit for each in schema.named),
-        period_s=0.0 if saved.learnt is None else saved.learnt.period_s,
+        period_s=saved.known.period_s,
         offset=np.array(scaling.offset),
         scale=np.array(scaling.scale),
         mean=np.asarray(readings.mean if own is None else own.rows, dtype=np.float64),
@@ -152,8 +150,8 @@ def _alarm(
     """Return when rows raise an alarm, with the limits that `history.detection` compares with."""
     model, own = saved.model, scorer.own
     kinds = raised_by(factors=bool(model.factors))
-    row_s = (0.0 if saved.learnt is None else saved.learnt.period_s) or 1.0
-    detector = watching(saved.learnt or Learnt(model), alarms, state)
+    row_s = saved.known.period_s or 1.0
+    detector = watching(saved.known, alarms, state)
     settled = own is None or own.settled
     # Where the mean does not cover a day, the largest error of a channel raises no alarm.
     computed = (*SCORES, "channel") if _typical(scorer) and settled else SCORES

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +19,15 @@ from submerge.history.recording import Recorded
 from submerge_bridges.on_dask.cluster import Cluster
 from submerge_bridges.on_dask.command import connected
 from submerge_files import model_file
-from submerge_files.detect import run as judging
 from submerge_files.fit.apart import RowsApart, settings_for
 from submerge_files.model_file import learnt_of, reread
-from submerge_files.python.alarm import AlarmSpan
-from submerge_files.python.frame_rows import FrameRows, frame_of
+from submerge_files.python.frame_rows import FrameRows, Source, frame_of, opened, paths_of
+from submerge_files.python.judge import AlarmSpan
 from submerge_files.python.model import HistoryModel
-from submerge_files.python.sources import Source, opened, paths_of
 from submerge_files.reader import Recordings
-from submerge_files.reader.parts import ONLY_MACHINE
+from submerge_files.reader.options import ONLY_MACHINE
 from submerge_files.score.output import ALARM
 from submerge_files.score.run import ScoreRequest, all_files, score_apart, targets_of
-from submerge_files.stretches import pieces_of
 
 
 @dataclass(frozen=True)
@@ -58,13 +55,6 @@ class PartitionRows:
         return self.rows()
 
 
-class Collection(NamedTuple):
-    """Rows of one machine, in the order of time: parts for workers, and the columns of all."""
-
-    parts: list[Any]
-    head: FrameRows
-
-
 def collection_of(
     rows: Any,
     columns: Sequence[str] | None,
@@ -72,8 +62,8 @@ def collection_of(
     names: Sequence[str] | None,
     machine: str = ONLY_MACHINE,
     states: tuple[InState, ...] = (),
-) -> Collection:
-    """Return a Dask collection as parts; options as in `submerge.dask.fit`."""
+) -> tuple[list[Any], FrameRows]:
+    """Return a Dask collection as parts for workers, and its columns; options as in `fit`."""
     from dask.delayed import delayed
 
     if hasattr(rows, "_meta") and hasattr(rows, "columns"):
@@ -94,7 +84,7 @@ def collection_of(
         )
     head = FrameRows(frame_of(table, names), columns, time, machine, states, part=True)
     read = partial(delayed(PartitionRows, pure=False), head.headings, time, machine)
-    return Collection([read(number, states, each) for number, each in enumerate(partitions)], head)
+    return [read(number, states, each) for number, each in enumerate(partitions)], head
 
 
 def _table(partition: Any) -> Any:
@@ -208,7 +198,7 @@ def fit(
         else:
             by = node_by or ""
             known = opened(paths, names, columns, time, node_by=by, states=states, workers=workers)
-            parts, notes = pieces_of(known), known.notes
+            parts, notes = known.pieces(), known.notes
         settings = settings_for(known, rank=rank, when=rest, leaves_out=not keep_all)
         fitted = fit_rows(RowsApart(workers, parts), known.channels, settings)
     for note in notes:
@@ -295,21 +285,20 @@ def detect(
     """
     paths, judge = _paths(rows), model.judge
     with connected(client) as workers:
-        level = judge.level_of(machine)
+        level = judge.level(machine)
         source: Recordings | CollectionRows
         if paths is None:
             if names is None and hasattr(rows, "chunks"):
                 names = model.channels
             states, condition = judge.chosen(when, [*map(str, getattr(rows, "columns", ()))])
             asked = judge.headings, time, names, machine or ONLY_MACHINE, (*states,)
-            source = CollectionRows(workers, collection_of(rows, *asked).parts)
+            source = CollectionRows(workers, collection_of(rows, *asked)[0])
         else:
             by = node_by or ""
             source, condition = judge.recordings(
                 paths, time, names, when, node_by=by, workers=workers
             )
-        request = judge.request(level, condition, at_most)
-        alarms = judge.spans(judging.detect(source, request, workers=workers))
+        alarms = judge.spans(judge.detected(source, condition, at_most, level, workers=workers))
     if level is not None:
         level.warn(stacklevel=2)
     return alarms

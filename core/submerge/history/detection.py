@@ -48,13 +48,12 @@ TOP = 3  # channels that are named for each row
 AT_ONCE = 128  # rows that are judged together: fewer alarms end in them than a client remembers
 
 
-class RowPlace:
-    """Where a row is: its number in the file, from 1, and seconds since 1970, NaN without times."""
+class RowPlace(NamedTuple):
+    """Where a row is."""
 
-    __slots__ = ("file", "row", "time")
-
-    def __init__(self, file: str, row: int, time: float) -> None:
-        self.file, self.row, self.time = file, row, time
+    file: str
+    row: int  # its number in the file, from 1
+    time: float  # seconds since 1970, NaN without times
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,12 +112,8 @@ def watching(
     return detector.with_maxima(model.maxima, kinds, *counts).with_own_limits(0.0)
 
 
-class BlockScores(NamedTuple):
-    """Scores of a block's rows; `over` and `alarmed` as in `JudgedRows`."""
-
-    scores: RowScores
-    over: Mapping[By, Array]
-    alarmed: Mask | None = None
+Scored = tuple[RowScores, Mapping[By, Array], Mask | None]
+"""Scores of a block's rows; which are over and alarmed, as in `JudgedRows`."""
 
 
 class ByModel:
@@ -133,7 +128,7 @@ class ByModel:
         if scorer.steps is not None:
             self._resolution = self._resolution._replace(before=scorer.steps[1, 0])
 
-    def scored(self, block: Block) -> BlockScores:
+    def scored(self, block: Block) -> Scored:
         """Score rows that follow those before."""
         self._resolution, steps = self._resolution.after(block.known(self._scorer.channels))
         if steps is None:
@@ -141,13 +136,13 @@ class ByModel:
         scores = self._scorer.scored(replace(block, steps=steps))
         own, watch = self._scorer.own, self._watch
         if watch is None or not len(block):
-            return BlockScores(scores, {})
+            return scores, {}, None
         even = scores.even
         if own is not None and not own.settled:
             # About a mean of less than a day, no channel's error raises an alarm.
             even = {kind: each for kind, each in even.items() if kind != "channel"}
         over, self._recent = _over(self._recent, even, watch.limits.known, watch.settings)
-        return BlockScores(scores, over)
+        return scores, over, None
 
 
 class ByMonitor:
@@ -174,21 +169,17 @@ class ByMonitor:
             known = state.detector
         if detector is not None:
             self.monitor.detector = replace(detector, highest=known.highest, counts_rows=False)
-        self._rows = 0
+        self.rows = 0  # so far, whether they could be scored or not
 
     @property
     def now(self) -> float:
         """The monitor's time: after the rows so far."""
-        return self._rows * self.row_s
-
-    def pass_over(self, rows: int) -> None:
-        """Let time pass for rows that are next, whether they can be scored or not."""
-        self._rows += rows
+        return self.rows * self.row_s
 
     def filled(self, rows: Array) -> Array:
         return self.monitor.filled(rows, self.model)
 
-    def scored(self, block: Block) -> BlockScores:
+    def scored(self, block: Block) -> Scored:
         monitor, before = self.monitor, self.monitor.detector
         judgement = monitor.judge(block, self.model, Now(self.now, self.now))
         # Where each machine is measured from its own mean, that goes on following its rows.
@@ -197,7 +188,7 @@ class ByMonitor:
         if before is not None and detector is not None:
             known = detector.limits.known
             over, _ = _over(before.recent, judgement.scores.even, known, detector.settings)
-        return BlockScores(judgement.scores, over, judgement.decision.alarmed)
+        return judgement.scores, over, judgement.decision.alarmed
 
 
 def _over(
@@ -283,7 +274,7 @@ class HistoryDetector:
         """Judge rows that follow those before."""
         for start in range(0, len(recorded.rows), AT_ONCE):
             some = recorded.part(start, min(start + AT_ONCE, len(recorded.rows)))
-            self._by.pass_over(len(some.rows))
+            self._by.rows += len(some.rows)
             block = self._judge.prepare(some.rows)
             if block.left_out:
                 self.left_out.update(REASONS[why] for why in block.why.tolist() if why)

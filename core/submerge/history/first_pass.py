@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from submerge.errors import UsageError
-from submerge.history.cell_learner import CellLearner, CellSummary
-from submerge.history.folds import known_of
+from submerge.history.folds import CellSummary, known_of, mirrored
 from submerge.history.layout import (
-    LONGEST_S,
     Cell,
     CellBlock,
     CellBlocks,
@@ -26,7 +26,9 @@ from submerge.history.layout import (
 )
 from submerge.history.recording import Recorded, TimeSpan, check_used
 from submerge.history.settings import MOST_CHANNELS, FitSettings
-from submerge.pca.expectation import Estimate
+from submerge.judge.prepare import REASONS, prepare
+from submerge.pca.expectation import Estimate, GappedRows, RareRows
+from submerge.schema import Channel, Schema
 
 EXCLUDED, LABELLED = "excluded", "labelled as faults"
 """Why rows of some spans are not learnt, beside `judge.prepare.REASONS`."""
@@ -34,10 +36,9 @@ EXCLUDED, LABELLED = "excluded", "labelled as faults"
 
 class LearntCells(NamedTuple):
     cells: Mapping[Cell, CellSummary]  # in the order of rows
-    # as in `CellLearner`
     rows: int
-    gaps: int
-    left_out: Counter[str]
+    gaps: int  # in rows that were learnt
+    left_out: Counter[str]  # rows, by reason
     spans: Sequence[int]  # rows in each span of time that is not learnt
 
 
@@ -46,7 +47,7 @@ class FirstPass:
     names: Sequence[str]
     settings: FitSettings
     laid: LaidOut = field(default_factory=LaidOut.as_they_come)
-    known: Mapping[int, Estimate] = field(default_factory=dict)  # fills rare gaps of each at once
+    known: Mapping[int, Estimate] = field(default_factory=dict)  # fills rare gaps of each
     cells: dict[Cell, CellSummary] = field(default_factory=dict)
     rows: int = 0
     gaps: int = 0
@@ -63,7 +64,8 @@ class FirstPass:
         self._most = most_cells(width)
         self._blocks = CellBlocks(self.laid, self.settings.without)
         self._spans = [0 for _ in self.settings.without]
-        self._learner = CellLearner(self.names, self.settings, self._keep, self.known)
+        self._schema = Schema(tuple(map(Channel, self.names)))
+        self._open: tuple[Cell, CellSummary] | None = None
 
     @property
     def grid(self) -> CellGrid:
@@ -100,18 +102,13 @@ class FirstPass:
         """Take in what waits; return what came of these rows, which may be a part of all."""
         self._learn(self._blocks.end())
         self._count_spans(self._blocks.left_out.counts)
-        self._learner.close()
-        self._take_counts()
+        self._close_cell()
         return LearntCells(self.cells, self.rows, self.gaps, self.left_out, self._spans)
 
     def end(self) -> None:
         """Take in what waits, once all rows are in; refuse spans to leave out that have none."""
         self.close()
         self._count_left_out(self._spans)
-
-    def fill_by(self, known: Mapping[int, Estimate]) -> None:
-        """Fill rare gaps of the rows that come by what is known."""
-        self.known = self._learner.known = known
 
     def known_once_more(self) -> dict[int, Estimate]:
         """Return what fills rare gaps, if rows have to come again for it; else nothing."""
@@ -134,29 +131,41 @@ class FirstPass:
             if count:
                 self.left_out[why] += count
 
-    def _take_counts(self) -> None:
-        """Take over what the learner has counted since it was last asked."""
-        learner = self._learner
-        self.rows += learner.rows
-        self.gaps += learner.gaps
-        self.left_out.update(learner.left_out)
-        learner.rows, learner.gaps, learner.left_out = 0, 0, Counter()
-
     def _learn(self, blocks: Iterable[CellBlock]) -> None:
         for block in blocks:
-            self._learn_block(block)
-            self._take_counts()
+            cell = block.cell
+            if self._open is not None and self._open[0] != cell:
+                self._close_cell()
+                while len(self.cells) > self._most and (larger := self._doubled(cell)):
+                    cell = larger
+            self._learn_block(block._replace(cell=cell))
 
     def _learn_block(self, block: CellBlock) -> None:
-        cell = block.cell
-        if self._learner.cell not in (None, cell):
-            self._learner.close()
-            while len(self.cells) > self._most:
-                larger = self._doubled(cell)
-                if larger is None:
-                    break
-                cell = larger
-        self._learner.learn(block._replace(cell=cell))
+        cell, rows, times = block
+        prepared = prepare(rows, self._schema, fill=np.nan_to_num, when=self.settings.when)
+        self.rows += len(rows)
+        self.left_out.update(REASONS[why] for why in prepared.why.tolist() if why)
+        if not len(prepared):
+            return
+        mask = np.zeros(prepared.rows.shape, dtype=bool) if prepared.gaps is None else prepared.gaps
+        self.gaps += int(np.count_nonzero(mask))
+        first, last = (np.nan, np.nan) if times is None else (float(times[0]), float(times[-1]))
+        if self._open is None:
+            none = GappedRows({}, RareRows.none(len(self.names)), self._schema.fingerprint)
+            self._open = cell, CellSummary(none, first, last)
+        before = self._open[1]
+        group = before.group.with_rows(prepared.rows, mask, np.ones(len(prepared)))
+        if cell.machine in self.known:
+            group = group.without_rare(self.known[cell.machine])
+        self._open = cell, replace(before, group=group, last=last).bounded
+
+    def _close_cell(self) -> None:
+        """Keep the cell whose rows have ended; rows that do not follow give several of it."""
+        if self._open is None:
+            return
+        (cell, summary), self._open = self._open, None
+        sums = {key: mirrored(part) for key, part in summary.group.sums.items()}
+        self._keep(cell, replace(summary, group=summary.group._replace(sums=sums)))
 
     def _keep(self, cell: Cell, summary: CellSummary) -> None:
         before = self.cells.get(cell)
@@ -164,15 +173,11 @@ class FirstPass:
 
     def _doubled(self, cell: Cell) -> Cell | None:
         """Let cells be longer, or runs share them; return the larger one that a cell is in."""
-        if self.grid.unit > LONGEST_S:
-            return None
-        runs = Counter((each.machine, each.run) for each in self.cells)
-        longer = max(runs.values()) > 1
-        if not longer and max(run for _, run in runs) == 0:
-            # That would leave as many: each is of a machine of its own.
+        longer = self.grid.fewer(self.cells)
+        if longer is None:
             return None
         cells, self.cells = sorted(self.cells.items()), {}
         for each, summary in cells:
-            self._keep(each.parent if longer else each.with_next_run, summary)
+            self._keep(each.larger(longer=longer), summary)
         self._blocks.double(longer=longer)
-        return cell.parent if longer else cell.with_next_run
+        return cell.larger(longer=longer)

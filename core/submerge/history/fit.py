@@ -9,17 +9,20 @@ Rows are read by a `HistoryRows`: here, as one part, or part by part by workers.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
+from submerge._linalg import Array
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor_state import MonitorState
 from submerge.errors import NothingLearnt, UsageError
-from submerge.history.chunk_keys import ChunkKeys
 from submerge.history.first_pass import FirstPass
 from submerge.history.folds import Folds, HeldOut, HistorySpan, folds_of, spans_of
 from submerge.history.knowledge import model_of, summaries_of
@@ -33,6 +36,69 @@ from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.history import Chunk
 from submerge.protocol.messages import Counts, Model, ScoreSketches
 from submerge.schema import Channel
+
+CHUNK = 65536  # most rows of a chunk
+
+FORM = b"submerge chunk 1\n"
+
+
+class ChunkKeys:
+    """Makes the chunks of rows, of channels with such names, that come file by file."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._head = FORM + json.dumps(list(names)).encode() + b"\n"
+        self._hash = hashlib.sha256(self._head)
+        self._open: Chunk | None = None
+        self._done: list[Chunk] = []
+
+    def add(self, recorded: Recorded) -> None:
+        """Take rows that follow those before, or the first of another file."""
+        start = 0
+        while start < len(recorded.rows):
+            chunk = self._open
+            if chunk is not None and (_whence(chunk) != _whence(recorded) or chunk.rows == CHUNK):
+                self._close()
+                chunk = None
+            stop = min(len(recorded.rows), start + CHUNK - (0 if chunk is None else chunk.rows))
+            times = None if recorded.times is None else recorded.times[start:stop]
+            if chunk is None:
+                self._hash.update(b"rows\n" if times is None else b"times and rows\n")
+            self._hash.update(_bytes(recorded.rows[start:stop], times).data)
+            last = np.nan if times is None else float(times[-1])
+            if chunk is None:
+                first = np.nan if times is None else float(times[0])
+                chunk = Chunk(b"", recorded.machine, 0, first, last, recorded.file)
+            self._open = replace(chunk, rows=chunk.rows + stop - start, last=last)
+            start = stop
+
+    def end(self) -> tuple[Chunk, ...]:
+        """Return all chunks, by key; the same rows once."""
+        self._close()
+        by_key = {chunk.key: chunk for chunk in reversed(self._done)}
+        return tuple(by_key[key] for key in sorted(by_key))
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._done.append(replace(self._open, key=self._hash.digest()))
+        self._hash, self._open = hashlib.sha256(self._head), None
+
+
+def _whence(rows: Chunk | Recorded) -> tuple[str, str]:
+    return rows.machine, rows.file
+
+
+def _bytes(rows: Array, times: Array | None) -> npt.NDArray[np.float64]:
+    """Return rows as what is hashed; a gap is a gap, whatever its bits are, and so is zero."""
+    first = 0 if times is None else 1
+    plain = np.empty((len(rows), first + rows.shape[1]), dtype="<f8")
+    if times is not None:
+        np.add(times, 0.0, out=plain[:, 0])
+    np.add(rows, 0.0, out=plain[:, first:])
+    gaps = np.isnan(plain)
+    if gaps.any():
+        plain[gaps] = np.nan
+    return plain
+
 
 FAR_ABOVE = 6.0
 """Times a usual block's highest score from which limits are said to be far above it: where rows
@@ -158,7 +224,10 @@ def fit_rows(rows: HistoryRows, channels: Sequence[Channel | str], settings: Fit
         first = FirstPass(names, settings, laid, fills)
         rows.learn(first)
         first.end()
-    folds = folds_after(first, known, settings)
+    _check(first, settings)
+    folds = folds_of(first.cells, known, settings)
+    _check_varying(folds)
+    first.cells.clear()
     judge = HeldOut.of(folds, laid)
     # How long scores stay alike, and so how long a block is, a part of the rows says.
     second = SecondPass(judge, settings, last_fold=0)
@@ -167,15 +236,6 @@ def fit_rows(rows: HistoryRows, channels: Sequence[Channel | str], settings: Fit
     second = SecondPass(judge.of_blocks(block_s), settings)
     rows.judge(second)
     return fitted(first, folds, second.end(), settings, block_s, chunks)
-
-
-def folds_after(first: FirstPass, channels: Sequence[Channel], settings: FitSettings) -> Folds:
-    """Return the folds of what a pass has learnt, whose cells it lets go; errors as of `fit`."""
-    _check(first, settings)
-    folds = folds_of(first.cells, channels, settings)
-    _check_varying(folds)
-    first.cells.clear()
-    return folds
 
 
 def _check(first: FirstPass, settings: FitSettings) -> None:

@@ -15,12 +15,11 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.errors import NothingLearnt
-from submerge.history.cell_learner import CellSummary, mirrored
 from submerge.history.knowledge import model_of, summaries_of
 from submerge.history.layout import Cell, LaidOut
 from submerge.history.settings import FitSettings
 from submerge.pca.choice import LEAST_FOLDS, best_rank, held_out
-from submerge.pca.expectation import Estimate, GappedRows, estimate
+from submerge.pca.expectation import Estimate, GappedRows, RareRows, complete_rows, estimate
 from submerge.pca.factor import factors_of, floored
 from submerge.pca.merging import merge_whole
 from submerge.pca.own_scatter import KAPPAS, WIDEST, OwnScatter, of_node
@@ -30,6 +29,72 @@ from submerge.protocol.messages import Model
 from submerge.protocol.summaries import below
 from submerge.schema import Channel, Schema
 from submerge.stats.moments import Moments
+
+MOST_RARE = 1 << 15
+"""Numbers in the rows with rare gaps that a cell keeps: of more, every second one counts twice."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellSummary:
+    """Sums of a cell's rows by what they lack, and those with rare gaps; NaN without times."""
+
+    group: GappedRows
+    first: float
+    last: float
+    thinned: bool = False  # some of the rows with rare gaps stand for others
+
+    @property
+    def weight(self) -> float:
+        return sum(part.weight for part in self.group.sums.values()) + float(
+            self.group.rare.weights.sum()
+        )
+
+    @property
+    def bounded(self) -> CellSummary:
+        """The same with at most `MOST_RARE` numbers in rows with rare gaps, and few sums."""
+        rare, thinned = self.group.rare, self.thinned
+        while rare.values.size > MOST_RARE:
+            some = np.arange(len(rare)) % 2 == 0
+            weights = rare.weights * (rare.weights.sum() / rare.weights[some].sum())
+            rare, thinned = RareRows(rare.values[some], rare.mask[some], weights[some]), True
+        return replace(self, group=self.group._replace(rare=rare).bounded, thinned=thinned)
+
+    @property
+    def scatter(self) -> WholeScatter:
+        """The scatter of rows without gaps: all of them, once gaps are filled (`folds`)."""
+        return self.group.sums[complete_rows(self.group.rare.values.shape[1])]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no row has a gap, or all gaps are filled."""
+        (dim,) = self.group.rare.values.shape[1:]
+        return not len(self.group.rare) and self.group.sums.keys() == {complete_rows(dim)}
+
+    def filled(self, known: Estimate) -> CellSummary:
+        """Return it with gaps filled by what is known."""
+        return self.of_whole(self.group.filled(known))
+
+    def of_whole(self, whole: WholeScatter) -> CellSummary:
+        """Return the same rows with that scatter."""
+        group = GappedRows(
+            {complete_rows(whole.dim): whole}, RareRows.none(whole.dim), whole.schema
+        )
+        return CellSummary(group, self.first, self.last)
+
+    def with_next(self, other: CellSummary) -> CellSummary:
+        """Return both as one cell; `other` is later."""
+        both = self.group.and_rows(other.group)
+        first, last = min(self.first, other.first), max(self.last, other.last)
+        return CellSummary(both, first, last, self.thinned or other.thinned).bounded
+
+
+def mirrored(whole: WholeScatter) -> WholeScatter:
+    """Return a scatter whose lower triangle is its upper one: as its bytes are read back."""
+    upper = np.triu(whole.scatter)
+    held = upper + np.triu(upper, 1).T
+    held.flags.writeable = False
+    return replace(whole, held=held)
+
 
 MOST_FOLDS = 8  # spans of time that are scored by the others
 FAR = 12.0  # robust deviations by which a cell has to be less likely than others to be left out

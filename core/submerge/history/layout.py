@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -103,14 +103,10 @@ class Cell(NamedTuple):
         """The span of time, the same for all machines."""
         return self.run, self.number
 
-    @property
-    def parent(self) -> Cell:
-        """The cell of twice the length that it is in."""
-        return Cell(self.machine, self.run, self.number >> 1)
-
-    @property
-    def with_next_run(self) -> Cell:
-        """The cell that two neighbouring runs share."""
+    def larger(self, *, longer: bool) -> Cell:
+        """Return the cell of twice the length that it is in, or that two runs share."""
+        if longer:
+            return Cell(self.machine, self.run, self.number >> 1)
         return Cell(self.machine, self.run >> 1, self.number)
 
 
@@ -125,14 +121,18 @@ class CellGrid(NamedTuple):
         """Return the first grid for rows of that period."""
         return cls(2.0 ** math.ceil(math.log2(LEAST_ROWS * period_s)))
 
-    @property
-    def doubled(self) -> CellGrid:
-        return CellGrid(2 * self.unit, self.runs)
+    def larger(self, *, longer: bool) -> CellGrid:
+        """Return that of cells of twice the length, or that twice as many runs share."""
+        return CellGrid(2 * self.unit, self.runs) if longer else CellGrid(self.unit, self.runs + 1)
 
-    @property
-    def of_more_runs(self) -> CellGrid:
-        """Cells that twice as many runs share."""
-        return CellGrid(self.unit, self.runs + 1)
+    def fewer(self, cells: Iterable[Cell]) -> bool | None:
+        """Return whether longer cells are fewer, or else shared ones; None if neither are."""
+        if self.unit > LONGEST_S:
+            return None
+        runs = Counter((cell.machine, cell.run) for cell in cells)
+        longer = max(runs.values()) > 1
+        # Else that would leave as many: each is of a machine of its own.
+        return longer if longer or max(run for _, run in runs) else None
 
     def first_cell(
         self, recorded: Recorded, start: int, machine: int, run: int
@@ -269,22 +269,14 @@ class Layout:
 
     def _of_few_cells(self, grid: CellGrid) -> CellGrid:
         """Let files without times share cells, until there are few enough."""
-        places = {file: place for place, file in enumerate(self.files)}
         cells = {
-            (machine, places[file] if file else 0, number)
+            Cell(self.machines[machine], self.files[file] if file else 0, number)
             for (machine, file), numbers in self.cells.items()
             for number in numbers
         }
-        while len(cells) > self._most:
-            each = Counter((machine, run) for machine, run, _ in cells)
-            if max(each.values()) > 1 and grid.unit <= LONGEST_S:
-                grid = grid.doubled
-                cells = {(machine, run, number >> 1) for machine, run, number in cells}
-            elif max(run for _, run in each):
-                grid = grid.of_more_runs
-                cells = {(machine, run >> 1, number) for machine, run, number in cells}
-            else:
-                break
+        while len(cells) > self._most and (longer := grid.fewer(cells)) is not None:
+            grid = grid.larger(longer=longer)
+            cells = {cell.larger(longer=longer) for cell in cells}
         return grid
 
 
@@ -324,9 +316,8 @@ class CellBlocks:
 
     def double(self, *, longer: bool) -> None:
         """Go over to cells of twice the length, or of twice as many runs, with what waits."""
-        self.grid = self.grid.doubled if longer else self.grid.of_more_runs
-        if self._cell is not None:
-            self._cell = self._cell.parent if longer else self._cell.with_next_run
+        self.grid = self.grid.larger(longer=longer)
+        self._cell = self._cell and self._cell.larger(longer=longer)
 
     def add(self, recorded: Recorded) -> Iterator[CellBlock]:
         """Take rows; yield the blocks that are complete. The grid may double in between."""

@@ -48,13 +48,6 @@ class NewestRows:
         self.machine: int | None = None
         self._parts: list[Array] = []
 
-    @classmethod
-    def of(cls, machine: int | None, rows: Array) -> NewestRows:
-        """Return what holds the rows (n, channels) of a machine."""
-        held = cls()
-        held.machine, held._parts = machine, [rows] if len(rows) else []
-        return held
-
     def add(self, machine: int, block: Block) -> None:
         """Take rows that follow those before."""
         if machine != self.machine:
@@ -300,22 +293,6 @@ class JudgedHistory:
     newest: NewestRows
     peaks: Peaks
 
-    @classmethod
-    def of(cls, machines: Mapping[int, JudgedMachine], block_s: float) -> JudgedHistory:
-        """Put machines together: the same, however they were judged apart."""
-        ordered = [machines[number] for number in sorted(machines)]
-        lengths = _summed([each.lengths for each in ordered])
-        # Machines are side by side.
-        sketches = merged_sketches([each.sketches for each in ordered], max, lengths)
-        last = [each.newest for each in ordered if each.newest.machine is not None]
-        return cls(
-            sketches,
-            group_block_s(lengths, block_s),
-            {number: machines[number].state for number in sorted(machines)},
-            last[-1] if last else NewestRows(),
-            {cell: each for judged in ordered for cell, each in judged.peaks.items()},
-        )
-
 
 @dataclass
 class SecondPass:
@@ -332,9 +309,10 @@ class SecondPass:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, recorded: Recorded) -> None:
-        n, machine = len(recorded.rows), self._number(recorded.machine)
+        n, machines = len(recorded.rows), self.judge.laid.machines
         if not n:
             return
+        machine = self._numbers.setdefault(recorded.machine, machines.index(recorded.machine))
         at = self._at.get(machine, 0 if self.only is None else self.only.lead)
         self._at[machine] = at + n
         for span in self._spans(at, at + n):
@@ -345,12 +323,11 @@ class SecondPass:
             self._open[key].add(recorded.part(first, last))
             # Later rows are of later folds; but of several machines, the next one's first rows are
             # still to come.
-            alone = self.only is not None or len(self.judge.laid.machines) == 1
+            alone = self.only is not None or len(machines) == 1
             if self._open[key].is_past and recorded.times is not None and alone:
                 self.is_done = True
-        for key in [key for key in self._open if key[0] != machine]:
-            self._close(*key)
-        for key in [key for key in self._open if self._at[machine] >= self._end(key[1])]:
+        done = self._at[machine] // self.settings.judged_rows
+        for key in [key for key in self._open if key[0] != machine or key[1] < done]:
             self._close(*key)
 
     def take(self, judged: Mapping[int, Mapping[int, JudgedMachine]]) -> None:
@@ -365,21 +342,26 @@ class SecondPass:
         return self.judged
 
     def end(self) -> JudgedHistory:
-        """Return what came of all machines, once all rows are in."""
-        machines = {number: joined(spans) for number, spans in self.close().items()}
-        return JudgedHistory.of(machines, self.judge.block_s)
+        """Put machines together, once all rows are in: the same, however they were judged apart."""
+        spans = self.close()
+        machines = {number: joined(spans[number]) for number in sorted(spans)}
+        counts = zip_longest(*(each.lengths for each in machines.values()), fillvalue=0)
+        lengths = tuple(map(sum, counts))
+        newest = [each.newest for each in machines.values() if each.newest.machine is not None]
+        return JudgedHistory(
+            # Machines are side by side.
+            merged_sketches([each.sketches for each in machines.values()], max, lengths),
+            group_block_s(lengths, self.judge.block_s),
+            {number: each.state for number, each in machines.items()},
+            newest[-1] if newest else NewestRows(),
+            {cell: each for judged in machines.values() for cell, each in judged.peaks.items()},
+        )
 
     def _spans(self, first: int, last: int) -> Iterable[RowSpan]:
         """Return the spans that have some of the rows `first` to `last` - 1, or lead into them."""
         if self.only is None:
             return spans_over(first, last, self.settings.judged_rows)
         return [self.only] if first < self.only.end else []
-
-    def _number(self, machine: str) -> int:
-        return self._numbers.setdefault(machine, self.judge.laid.machines.index(machine))
-
-    def _end(self, span: int) -> int:
-        return (span + 1) * self.settings.judged_rows
 
     def _close(self, machine: int, span: int) -> None:
         """Put what came of a span beside the others."""
@@ -390,7 +372,3 @@ class SecondPass:
             # The last pass alone wants the newest rows: they need not travel before.
             judged = replace(judged, newest=NewestRows())
         self.judged.setdefault(machine, {})[span] = judged
-
-
-def _summed(counts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(sum(each) for each in zip_longest(*counts, fillvalue=0))

@@ -7,45 +7,36 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-PATIENCE_S = 2.0  # shorter work needs no bar
+PATIENCE_S = 2.0  # shorter work shows nothing, where the total is unknown
 
 
 @contextmanager
-def advancing(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar for `total` steps; the body calls the yielded function with steps done."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-    with Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda steps: bar.advance(task, steps)
-
-
-@contextmanager
-def counting(what: str, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Show how much is done where the total is unknown."""
-    # Work of less than `PATIENCE_S` shows nothing. The body calls the yielded function with steps
-    # done.
+def advancing(
+    what: str, total: int | None = None, *, shown: bool = True
+) -> Iterator[Callable[[int], None]]:
+    """Show a bar for `total` steps, or how many are done; the body calls what is yielded."""
     if not shown or not sys.stderr.isatty():
         yield lambda _: None
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.completed:,.0f} " + what), TimeElapsedColumn())
-    bar = Progress(SpinnerColumn(), *columns, console=Console(stderr=True), transient=True)
-    task, begun = bar.add_task(what, total=None), time.monotonic()
+    columns: tuple[rich.ProgressColumn, ...] = (
+        *(rich.TextColumn(what), rich.BarColumn(), rich.TextColumn("{task.percentage:>3.0f} %")),
+        rich.TimeRemainingColumn(),
+    )
+    if total is None:
+        count = rich.TextColumn("{task.completed:,.0f} " + what)
+        columns = rich.SpinnerColumn(), count, rich.TimeElapsedColumn()
+    bar = rich.Progress(*columns, console=Console(stderr=True), transient=True)
+    task, begun = bar.add_task(what, total=total), time.monotonic()
+    patience_s = PATIENCE_S if total is None else 0.0
     with ExitStack() as running:
 
         def advance(steps: int) -> None:
-            if not bar.live.is_started and time.monotonic() - begun > PATIENCE_S:
+            if not bar.live.is_started and time.monotonic() - begun >= patience_s:
                 running.enter_context(bar)
             bar.advance(task, steps)
 
+        advance(0)
         yield advance

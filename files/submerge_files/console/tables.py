@@ -1,10 +1,12 @@
-"""A table for a terminal is a list of columns: a heading, cells, and when it is shown."""
+"""Tables for a terminal, as lists of columns; lines of names and values; and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+import click
 
 from submerge_files.console.units import printable
 
@@ -47,3 +49,13 @@ def table(rows: Iterable[Row], columns: Iterable[Column[Row]], title: str = "") 
         cells = [(column.cell(row), column.lines) for column in shown]
         made.add_row(*(Text(cell if lines else printable(cell)) for cell, lines in cells))
     return made
+
+
+def say_lines(lines: Iterable[tuple[str, object]], *, err: bool = False) -> None:
+    for name, value in lines:
+        click.echo(f"{name:<10} {value}", err=err)
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        click.echo(printable(f"note: {note}"), err=True)

@@ -11,7 +11,7 @@ import click
 
 from submerge_files.console.options import FILE, check_picture, default_option, json_option
 from submerge_files.console.reading_options import DASK, READING, reading_options, workers_at
-from submerge_files.console.units import printable
+from submerge_files.console.tables import say_lines, say_notes
 
 if TYPE_CHECKING:
     from submerge_files.console.curves import Curves
@@ -54,7 +54,7 @@ def command(
 
     The exit status is 3 if there were alarms, and 0 if there were none. Nothing is learnt.
     """
-    from submerge_files.console.progress import counting
+    from submerge_files.console.progress import advancing
     from submerge_files.detect.run import as_object, as_text, detect, request_of
     from submerge_files.reader.formats.remote_path import path_of
 
@@ -67,21 +67,18 @@ def command(
     options = reading_options(**reading)
     with workers_at(dask, plot=plot, sort=options.sort, long=options.long) as workers:
         recordings, request = request_of(files, model, options, at_most, when, workers)
-        with counting("rows judged") as advance:
+        with advancing("rows judged") as advance:
             detection = detect(recordings, request, curves, workers=workers, advance=advance)
-    for note in detection.notes:
-        click.echo(printable(f"note: {note}"), err=True)
+    say_notes(detection.notes)
     for found in detection.alarms:
         text = json.dumps(as_object(found)) if as_json else as_text(found, detection)
         click.echo(text)
     if not as_json:
-        for name, value in detection.summary:
-            click.echo(f"{name:<10} {value}", err=True)
+        say_lines(detection.summary, err=True)
     if plot is not None and curves is not None:
-        from submerge_files.console.figures import save
-        from submerge_files.detect.plot import draw
+        from submerge_files.detect.plot import save_picture
 
-        save(draw(curves, detection), plot, dpi=130)
-        click.echo(f"{'picture':<10} {plot}", err=True)
+        save_picture(plot, curves, detection)
+        say_lines([("picture", plot)], err=True)
     if detection.alarms:
         sys.exit(ALARMED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from submerge import Array
 from submerge.history.recording import TimeSpan
 from submerge_client.datasets.table import counted
 from submerge_files.console.curves import Curves
-from submerge_files.console.figures import Figure
+from submerge_files.console.figures import Figure, save
 from submerge_files.detect.run import Detected
 
 MOST_CHANNELS = 60  # channels in the heat map: those with the largest errors
@@ -67,9 +68,15 @@ def draw(curves: Curves, detection: Detected, left_out: Sequence[TimeSpan] = ())
     if detection.machines > 1:
         every = f"{every} of {detection.machines} machines"
     grey = "; grey: left out" if left_out else ""
-    unit = "UTC" if _timed(detection, curves) else "rows"
+    unit = "UTC" if detection.period_s and len(curves.times) else "rows"
     below.set_xlabel(f"{unit}; {every}; red: alarms, in their order{grey}")
     return figure
+
+
+def save_picture(
+    path: Path, curves: Curves, detection: Detected, left_out: Sequence[TimeSpan] = ()
+) -> None:
+    save(draw(curves, detection, left_out), path, dpi=130)
 
 
 def at_once(times: Array, over: Array, errors: Array, width_s: float) -> tuple[Array, Array, Array]:
@@ -96,10 +103,6 @@ def _shade_alarms(axes: Any, detection: Detected, last: float) -> None:
 def _shade(axes: Any, span: Any, color: str, detection: Detected) -> None:
     first, last = _axis(span, detection)
     axes.axvspan(first, last, color=color, alpha=0.25, lw=0)
-
-
-def _timed(detection: Detected, curves: Curves) -> bool:
-    return bool(detection.period_s) and len(curves.times) > 0
 
 
 def _axis(seconds: Any, detection: Detected) -> Any:

@@ -30,15 +30,12 @@ from submerge_files import model_file
 from submerge_files.console.curves import Curves
 from submerge_files.console.reading_options import as_fitted, condition_of, in_states
 from submerge_files.console.units import figure, in_words, moment, name_text, printable
-from submerge_files.level import AnotherLevel
 from submerge_files.model_file import SavedModel
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.reader.formats.remote_path import path_of
-from submerge_files.reader.parts import ONLY_MACHINE
+from submerge_files.reader.options import ONLY_MACHINE
 from submerge_files.reader.selection import some
-from submerge_files.score.mean import level_of
-from submerge_files.score.model import of_saved
-from submerge_files.stretches import check_apart
+from submerge_files.score.model import AnotherLevel, level_of, of_saved
 from submerge_files.workers import Advance, Task, Workers
 
 PACES = 2.0  # factor between two paces of rows from which they are not the same
@@ -194,17 +191,14 @@ def learnt_of(saved: SavedModel) -> Learnt:
 
 def check_limits(saved: SavedModel, learnt: Learnt) -> None:
     """Refuse a model without limits: rows that are judged give none, for a fault raises them."""
-    if not watching(learnt).limits.known:
-        raise _without_limits(saved)
-
-
-def _without_limits(saved: SavedModel) -> UsageError:
+    if watching(learnt).limits.known:
+        return
     if saved.schema.center == "own":
-        return UsageError(
+        raise UsageError(
             f"{saved.whence} has no alarm limits yet: expected machines of a day or more, or many"
             " shorter ones; fit again if an earlier version made the model"
         )
-    return UsageError(
+    raise UsageError(
         f"{saved.whence} has no alarm limits, since its history is of"
         f" {saved.model.counts.learnt:,} rows: fit more of them, or fit them again if an earlier"
         " version made the model"
@@ -268,7 +262,7 @@ def judged_apart(
     request: DetectRequest, recordings: Recordings, workers: Workers, advance: Advance
 ) -> Judged:
     """Judge the rows of each machine by one worker: alarms follow from all rows before."""
-    check_apart(recordings)
+    recordings.check_apart()
     machines = groupby(recordings.parts, lambda part: part.machine)
     tasks = [Task((recordings.of([*parts]),)) for _, parts in machines]
     fresh = None if request.level is None else request.level.fresh()
@@ -327,9 +321,9 @@ def _detector(request: DetectRequest, machine: str) -> HistoryDetector:
     )
 
 
-def alarms_at(at_most: str) -> AlarmSettings:
+def alarms_at(at_most: str, period_s: float = 0.0) -> AlarmSettings:
     """Return the settings of alarms for a rate such as "1 false per week"."""
-    settings = AlarmsConfig(at_most=at_most).settings(LearnConfig(), 0.0)
+    settings = AlarmsConfig(at_most=at_most).settings(LearnConfig(), period_s)
     if settings is None:
         raise UsageError("--at-most off raises no alarms: give a rate")
     return replace(settings, settle_s=SOON.settle_s)

@@ -24,8 +24,7 @@ from submerge.pca.expectation import Estimate
 from submerge.protocol.history import Chunk
 from submerge_files.console.reading_options import condition_of
 from submerge_files.reader import Recordings
-from submerge_files.reader.time_order import TimeOrder
-from submerge_files.stretches import pieces_of
+from submerge_files.reader.recordings import TimeOrder
 from submerge_files.workers import Advance, Task, Workers
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def learnt(
     """Learn rows; `advance` takes numbers of those that were read."""
     rows: HistoryRows
     if workers is not None and isinstance(source, Recordings):
-        rows = RowsApart(workers, pieces_of(source), advance)
+        rows = RowsApart(workers, source.pieces(), advance)
     else:
         look = partial(source.looks, settings.when)
         rows = LocalRows(source.rows, look, lambda recorded: advance(len(recorded.rows)))

@@ -35,7 +35,7 @@ def schema_like(path: Path) -> Schema:
         raise UsageError(f"{path} has no names of channels: columns cannot be found by them")
     if not schema.linear:
         raise UsageError(f"{path} is of a group with a kernel: fit learns rows as they are")
-    if saved.learnt is not None and saved.learnt.lags > 1:
+    if saved.known.lags > 1:
         raise UsageError(f"{path} is of rows with lags: fit learns rows one by one")
     if schema.center == "none":
         raise UsageError(f"{path} is measured about zero: fit learns rows about a mean")
@@ -137,7 +137,7 @@ def command(
     The model is for `submerge detect`, `submerge score` and `submerge drill`.
     """
     from submerge_files.fit.apart import settings_for
-    from submerge_files.fit.run import FitRequest, run
+    from submerge_files.fit.run import run
     from submerge_files.fit.time_spans import excluded, labels_of
     from submerge_files.model_file import check_target
     from submerge_files.reader.formats.remote_path import path_of
@@ -155,14 +155,12 @@ def command(
             rank=rank,
             when=when,
             leaves_out=labels is None if keep_all is None else not keep_all,
-            exclude=excluded(exclude),
+            exclude=tuple(map(excluded, exclude)),
             faults=tuple(label.span for label in faults),
             schema=schema,
         )
-        request = FitRequest(
-            recordings, settings, output, faults, plot, detect, not no_drill, workers
-        )
-        run(request, as_json=as_json)
+        asked = recordings, settings, output, faults, plot, workers
+        run(*asked, detects=detect, drills=not no_drill, as_json=as_json)
 
 
 def _check_rank(rank: int | None, recordings: Recordings) -> None:

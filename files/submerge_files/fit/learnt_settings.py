@@ -14,11 +14,11 @@ from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import BadSetting
 from submerge_client.config.summary import SummaryConfig
 from submerge_files import model_file
-from submerge_files.console.progress import counting
+from submerge_files.console.progress import advancing
 from submerge_files.fit.apart import learnt
 from submerge_files.model_file import learnt_of
 from submerge_files.reader import ReadingOptions, open_recordings
-from submerge_files.reader.parts import ONLY_MACHINE
+from submerge_files.reader.options import ONLY_MACHINE
 from submerge_proto.files.learnt import MARK
 
 
@@ -27,7 +27,7 @@ def learnt_settings(path: Path) -> LearntSettings:
     if _is_model(path):
         saved = model_file.read(path)
         rank = saved.shown.rank if saved.shown else 0
-        return _settings(source, saved.learnt or Learnt(saved.model), saved.schema, rank)
+        return _settings(source, saved.known, saved.schema, rank)
     learnt = _history(path)
     return _settings(source, learnt, Schema.parse(learnt.model.schema), learnt.model.rank)
 
@@ -45,7 +45,7 @@ def _is_model(path: Path) -> bool:
 def _history(path: Path) -> Learnt:
     try:
         recordings = open_recordings([path], ReadingOptions())
-        with counting("rows read, in two passes") as advance:
+        with advancing("rows read, in two passes") as advance:
             fitted = learnt(recordings, FitSettings(), advance=advance)
     except UsageError as error:
         if " --" not in str(error) and "(--" not in str(error):

@@ -1,4 +1,4 @@
-"""A fit from its request to its report."""
+"""A fit from its settings to its report: what was learnt, found of known faults, and drilled."""
 
 from __future__ import annotations
 
@@ -18,23 +18,32 @@ from submerge.drill.merged import in_units, merged
 from submerge.drill.response import NodeScorer
 from submerge.history.detection import FoundAlarm, watching
 from submerge.history.fit import Fitted
+from submerge.history.folds import HistorySpan
 from submerge.history.recording import TimeSpan
 from submerge.history.settings import SOON, FitSettings
+from submerge.pca.own_scatter import OwnScatter
 from submerge_aggregator.questions.views import ShownRank
 from submerge_client.datasets.table import counted
 from submerge_files.console.curves import Curves
-from submerge_files.console.progress import advancing, counting
-from submerge_files.console.units import figure, in_words, moment, name_text, names_text, printable
+from submerge_files.console.progress import advancing
+from submerge_files.console.tables import say_lines, say_notes
+from submerge_files.console.units import (
+    figure,
+    in_words,
+    moment,
+    name_text,
+    names_text,
+    printable,
+    size_of,
+)
 from submerge_files.detect import run as lines
-from submerge_files.detect.run import Detected, DetectRequest, detect
-from submerge_files.drill.files import WITHOUT_PERIOD, FaultsToTry, drill_rows
+from submerge_files.detect.run import DetectRequest, detect
+from submerge_files.drill import WITHOUT_PERIOD, FaultsToTry, drill_rows
 from submerge_files.fit.apart import learnt
-from submerge_files.fit.report import as_object, as_text
 from submerge_files.fit.time_spans import Label
 from submerge_files.model_file import SavedModel, learnt_of, save
 from submerge_files.reader import Recordings
-from submerge_files.score.mean import of_state
-from submerge_files.score.model import of_saved
+from submerge_files.score.model import of_saved, of_state
 from submerge_files.workers import Workers
 
 WEEK = 604800.0
@@ -110,7 +119,8 @@ def compare(
     labels: Sequence[Label], rows: Sequence[int], alarms: Sequence[FoundAlarm], normal_s: float
 ) -> Comparison:
     """Compare alarms with faults: one that overlaps a fault finds it, any other is false."""
-    spans = [_span(alarm) for alarm in alarms]
+    ends = [math.inf if alarm.ended is None else alarm.ended.time for alarm in alarms]
+    spans = [TimeSpan(alarm.began.time, end) for alarm, end in zip(alarms, ends, strict=True)]
     known = [label for label, n in zip(labels, rows, strict=True) if n]
     delays = []
     for label in known:
@@ -121,51 +131,8 @@ def compare(
     return Comparison(tuple(delays), len(labels) - len(known), len(wrong), normal_s / WEEK)
 
 
-def _span(alarm: FoundAlarm) -> TimeSpan:
-    return TimeSpan(alarm.began.time, math.inf if alarm.ended is None else alarm.ended.time)
-
-
 def _overlap(one: TimeSpan, other: TimeSpan) -> bool:
     return one.first <= other.last and other.first <= one.last
-
-
-@dataclass(frozen=True)
-class HistoryDetection:
-    detected: Detected
-    curves: Curves | None
-    comparison: Comparison | None
-    left_out: tuple[TimeSpan, ...]
-
-    def draw(self, path: Path) -> None:
-        """Write the picture to `path`, a PNG."""
-        from submerge_files.console.figures import save
-        from submerge_files.detect.plot import draw
-
-        if self.curves is not None:
-            save(draw(self.curves, self.detected, self.left_out), path, dpi=130)
-
-
-def detect_history(
-    recordings: Recordings,
-    fitted: Fitted,
-    settings: FitSettings,
-    labels: Sequence[Label],
-    *,
-    draws: bool,
-    workers: Workers | None = None,
-    advance: Callable[[int], None] = lambda _: None,
-) -> HistoryDetection:
-    """Detect alarms on the history that was learnt, in one pass."""
-    curves = Curves() if draws else None
-    request = DetectRequest(learnt_of(fitted), SOON, settings.when, settings.exclude)
-    detected = detect(recordings, request, curves, workers=workers, advance=advance)
-    first, comparison = fitted.first, None
-    if labels:
-        normal = max(0, detected.seen.judged - sum(first.fault_rows)) * first.period_s
-        comparison = compare(labels, first.fault_rows, detected.alarms, normal)
-    deviant = [TimeSpan(each.first, each.last) for each in fitted.folds.deviant]
-    left_out = [span for span in (*settings.without, *deviant) if not math.isnan(span.first)]
-    return HistoryDetection(detected, curves, comparison, tuple(left_out))
 
 
 MOST_SPANS = 32  # spans of rows that each fault is tried on: a report has to come soon
@@ -255,78 +222,234 @@ def _range(sizes: list[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-@dataclass(frozen=True)
-class FitRequest:
-    recordings: Recordings
-    settings: FitSettings
-    output: Path
-    labels: Sequence[Label] = ()
-    plot: Path | None = None
-    detects: bool = False
-    drills: bool = True
-    workers: Workers | None = None
+MOST_LISTED = 6  # spans that were left out, which the report lists
+
+FEW_SPANS, MOST_TIMES = 3, 1000
+"""Spans of rows that raised the limits, and how many times, at most, as the report says it."""
 
 
-def run(request: FitRequest, *, as_json: bool) -> None:
-    """Learn a history, write the model, and print the report."""
-    recordings = request.recordings
-    with counting("rows read, in two passes") as advance:
-        fitted = learnt(recordings, request.settings, request.workers, advance)
-    size = save(request.output, learnt_of(fitted, request.recordings.options.states))
-    for note in recordings.notes:
-        click.echo(printable(f"note: {note}"), err=True)
-    alarms, found = _alarms(request, fitted), _drill(request, fitted)
-    if alarms is not None and request.plot is not None:
-        alarms.draw(request.plot)
-    if as_json:
-        said = as_object(fitted, recordings, request.output, size)
-        click.echo(json.dumps(said | _objects(request, alarms, found)))
-        return
-    report = as_text(fitted, recordings, request.output, size)
-    model = report.pop()
-    report += [] if found is None else found.as_text()
-    if alarms is not None and alarms.comparison is not None:
-        report += alarms.comparison.as_text()
-    for name, value in (*report, model):
-        click.echo(f"{name:<10} {value}")
-    if alarms is not None and request.detects:
-        for alarm in alarms.detected.alarms:
-            click.echo(lines.as_text(alarm, alarms.detected))
-        click.echo(f"{'alarms':<10} {len(alarms.detected.alarms):,}", err=True)
-    if request.plot is not None:
-        click.echo(f"{'picture':<10} {request.plot}", err=True)
+def limits_of(fitted: Fitted) -> AlarmLimits:
+    """Return the alarm limits at the default rate of false alarms."""
+    return watching(learnt_of(fitted)).limits
 
 
-def _alarms(request: FitRequest, fitted: Fitted) -> HistoryDetection | None:
-    if not (request.detects or request.labels or request.plot):
-        return None
-    with counting("rows judged") as advance:
-        return detect_history(
-            request.recordings,
-            fitted,
-            request.settings,
-            request.labels,
-            draws=request.plot is not None,
-            workers=request.workers,
-            advance=advance,
+def as_object(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> dict[str, Any]:
+    """Return the report as JSON holds it; times are seconds since 1970."""
+    first, folds, model = fitted.first, fitted.folds, fitted.model
+    limits = limits_of(fitted)
+    times, raising = fitted.raised(limits)
+    return {
+        "rows": first.rows,
+        "learnt": model.counts.learnt,
+        "left_out": dict(first.left_out)
+        | {"unlike the others": sum(span.rows for span in folds.deviant)},
+        "spans_left_out": [_span_object(fitted, span) for span in folds.deviant],
+        "gaps": first.gaps,
+        "period_s": first.period_s,
+        "first": _known(first.seen.first),
+        "last": _known(first.seen.last),
+        "channels": list(recordings.names),
+        "constant": list(constant(fitted)),
+        "machines": {
+            name: {"kappa": each.kappa, "fleet_share": each.share, "unlike": each.unlike}
+            for name, each in _scatters(fitted)
+        },
+        "rank": folds.rank,
+        "explained": fitted.explained,
+        "block_s": model.block_s,
+        "promised": limits.promised,
+        "provisional_s": limits.provisional_s,
+        "counted": limits.counted,
+        "times_usual": times,
+        "raised_by": [_span_object(fitted, span) for span in raising],
+        "model": str(path),
+        "bytes": size,
+    }
+
+
+def as_text(fitted: Fitted, recordings: Recordings, path: Path, size: int) -> list[tuple[str, str]]:
+    first, folds = fitted.first, fitted.folds
+    files = counted(len(recordings.files), "file")
+    when = "without times"
+    if first.period_s:
+        begin, end = map(moment, first.seen)
+        when = f"{begin} to {end}, one every {in_words(first.period_s)}"
+    lines = [("rows", f"{first.rows:,} in {files}, {when}")]
+    learnt = [f"{fitted.model.counts.learnt:,} rows"]
+    learnt += [f"{n:,} not ({why})" for why, n in sorted(first.left_out.items())]
+    if first.gaps:
+        learnt.append(f"{first.gaps:,} gaps, learnt as what they hide on average")
+    lines.append(("learnt", "; ".join(learnt)))
+    lines += _left_out(fitted)
+    flat = constant(fitted)
+    lines.append(
+        (
+            "channels",
+            f"{len(recordings.names)}"
+            + (f"; constant: {', '.join(map(name_text, flat))}" if flat else ""),
         )
+    )
+    directions = counted(folds.rank, "direction")
+    lines.append(("explained", f"{fitted.explained:.0%} of the variance by {directions}"))
+    lines += _machines(fitted)
+    lines += _limits(fitted)
+    lines.append(("model", f"{path}, {size_of(size)}"))
+    return lines
 
 
-def _drill(request: FitRequest, fitted: Fitted) -> FitDrill | None:
-    if not request.drills:
+def constant(fitted: Fitted) -> tuple[str, ...]:
+    """Return the names of channels that did not vary."""
+    variance = fitted.folds.moments.variance
+    names = fitted.folds.schema.names
+    return tuple(name for name, each in zip(names, variance.tolist(), strict=True) if not each)
+
+
+def _scatters(fitted: Fitted) -> list[tuple[str, OwnScatter]]:
+    """Return how each machine varies, the most unlike the fleet first."""
+    known = [(name, state.scatter) for name, state in fitted.states.items()]
+    both = [(name, each) for name, each in known if each is not None]
+    return sorted(both, key=lambda named: (-named[1].unlike, named[0]))
+
+
+def _machines(fitted: Fitted) -> list[tuple[str, str]]:
+    found = _scatters(fitted)
+    if not found:
+        return []
+    worth = sorted(each.kappa for _, each in found)
+    most = f"{worth[0]:,.0f}" + (f" to {worth[-1]:,.0f}" if worth[-1] > worth[0] else "")
+    text = f"{len(found)}, each judged by its own rows and the fleet's as {most} more"
+    text += f"; most unlike the others: {name_text(found[0][0])}"
+    return [("machines", text)]
+
+
+def _span_object(fitted: Fitted, span: HistorySpan) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "first": _known(span.first),
+        "last": _known(span.last),
+        "rows": span.rows,
+        "drop": span.drop,
+        "machine": span.machine,
+    }
+    if rows := _numbers(fitted, span):
+        found |= {"file": rows[0], "from_row": rows[1], "to_row": rows[2]}
+    return found
+
+
+def _numbers(fitted: Fitted, span: HistorySpan) -> tuple[str, int, int] | None:
+    """Return the file of rows without times, and their first and last number in it."""
+    laid = fitted.first.laid
+    if laid.period_s or laid.grid.runs:
         return None
-    with advancing("drill", len(request.recordings.names)) as advance:
-        return drill(fitted, advance=advance)
+    unit = int(laid.grid.unit)
+    return laid.files[span.begin.run], span.begin.number * unit + 1, (span.end.number + 1) * unit
 
 
-def _objects(
-    request: FitRequest, alarms: HistoryDetection | None, found: FitDrill | None
-) -> dict[str, object]:
-    said: dict[str, object] = {}
-    if found is not None:
-        said["drill"] = found.as_object()
-    if alarms is not None and alarms.comparison is not None:
-        said["labels"] = alarms.comparison.as_object()
-    if alarms is not None and request.detects:
-        said["alarms"] = [lines.as_object(alarm) for alarm in alarms.detected.alarms]
-    return said
+def _place(fitted: Fitted, span: HistorySpan) -> str:
+    if fitted.first.period_s:
+        machines = fitted.first.machines
+        whose = f"{printable(machines[span.machine])}, " if len(machines) > 1 else ""
+        return f"{whose}{moment(span.first)} to {moment(span.last)}"
+    if rows := _numbers(fitted, span):
+        file, begin, end = rows
+        return f"rows {begin:,} to {min(end, fitted.first.rows):,}" + f" of {file}" * bool(file)
+    return "somewhere"
+
+
+def _known(seconds: float) -> float | None:
+    """Return a time as JSON holds it: null without times."""
+    return seconds if math.isfinite(seconds) else None
+
+
+def _left_out(fitted: Fitted) -> list[tuple[str, str]]:
+    """Return a line for each span that is unlike all others."""
+    spans, lines = fitted.folds.deviant, []
+    for i, span in enumerate(spans[:MOST_LISTED]):
+        where = _place(fitted, span)
+        text = f"{where}, {counted(span.rows, 'row')} unlike all others; --keep-all learns them"
+        lines.append(("left out" if i == 0 else "", text))
+    if len(spans) > MOST_LISTED:
+        lines.append(("", f"and {counted(len(spans) - MOST_LISTED, 'more span')}"))
+    return lines
+
+
+def _limits(fitted: Fitted) -> list[tuple[str, str]]:
+    """Return the rate that limits keep, and which rows made them high."""
+    limits = limits_of(fitted)
+    rate = rate_of(limits, fitted.first.period_s)
+    if limits.known:
+        rate += f" ({'counted' if limits.counted else 'extrapolated'})"
+    times, spans = fitted.raised(limits)
+    if not spans:
+        return [("limits", rate)]
+    many = f"{times:,.0f}" if times < MOST_TIMES else f"over {MOST_TIMES:,}"
+    some = "; ".join(_place(fitted, span) for span in spans[:FEW_SPANS])
+    rest = len(spans) - FEW_SPANS
+    more = f" and {counted(rest, 'more span')}" if rest > 0 else ""
+    cure = "leave them out (--exclude)" if fitted.first.period_s else "leave them out"
+    high = f"high: {many} times the usual highest score, by {some}{more}"
+    return [("limits", rate), ("", f"{high}; if those were faults, {cure}")]
+
+
+def rate_of(limits: AlarmLimits, period_s: float) -> str:
+    if limits.promised:
+        return "at most 1 false alarm per week"
+    if not limits.known:
+        return "none: too few rows"
+    rows = round(limits.provisional_s / (period_s or 1.0))
+    return f"provisional: about 1 false alarm in {rows:,} rows; more rows make it rarer"
+
+
+def run(
+    recordings: Recordings,
+    settings: FitSettings,
+    output: Path,
+    labels: Sequence[Label],
+    plot: Path | None,
+    workers: Workers | None,
+    *,
+    detects: bool,
+    drills: bool,
+    as_json: bool,
+) -> None:
+    """Learn a history, write the model, and print the report."""
+    with advancing("rows read, in two passes") as advance:
+        fitted = learnt(recordings, settings, workers, advance)
+    size = save(output, learnt_of(fitted, recordings.options.states))
+    say_notes(recordings.notes)
+    detected, comparison, found = None, None, None
+    if detects or labels or plot:
+        curves = Curves() if plot else None
+        request = DetectRequest(learnt_of(fitted), SOON, settings.when, settings.exclude)
+        with advancing("rows judged") as advance:
+            detected = detect(recordings, request, curves, workers=workers, advance=advance)
+        if labels:
+            fault_rows = fitted.first.fault_rows
+            normal_s = max(0, detected.seen.judged - sum(fault_rows)) * fitted.first.period_s
+            comparison = compare(labels, fault_rows, detected.alarms, normal_s)
+    if drills:
+        with advancing("drill", len(recordings.names)) as advance:
+            found = drill(fitted, advance=advance)
+    if detected is not None and curves is not None and plot is not None:
+        from submerge_files.detect.plot import save_picture
+
+        deviant = [TimeSpan(each.first, each.last) for each in fitted.folds.deviant]
+        spans = [each for each in (*settings.without, *deviant) if not math.isnan(each.first)]
+        save_picture(plot, curves, detected, spans)
+    if as_json:
+        said = as_object(fitted, recordings, output, size)
+        said |= {} if found is None else {"drill": found.as_object()}
+        said |= {} if comparison is None else {"labels": comparison.as_object()}
+        if detected is not None and detects:
+            said["alarms"] = [lines.as_object(alarm) for alarm in detected.alarms]
+        click.echo(json.dumps(said))
+        return
+    *report, model = as_text(fitted, recordings, output, size)
+    report += [] if found is None else found.as_text()
+    report += [] if comparison is None else comparison.as_text()
+    say_lines((*report, model))
+    if detected is not None and detects:
+        for alarm in detected.alarms:
+            click.echo(lines.as_text(alarm, detected))
+        say_lines([("alarms", f"{len(detected.alarms):,}")], err=True)
+    if plot is not None:
+        say_lines([("picture", plot)], err=True)

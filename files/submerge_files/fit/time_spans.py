@@ -31,11 +31,6 @@ class Label:
     text: str = ""
 
 
-def excluded(texts: Sequence[str]) -> tuple[TimeSpan, ...]:
-    """Return the spans of `--exclude FROM..TO`; an end that is left out is open."""
-    return tuple(_excluded(text) for text in texts)
-
-
 def labels_of(path: Path) -> tuple[Label, ...]:
     """Read known faults from a CSV with two columns of times, and perhaps one of texts."""
     # Faults that overlap are one. They come in the order of time.
@@ -60,7 +55,8 @@ def labels_of(path: Path) -> tuple[Label, ...]:
     return tuple(_joined(labels))
 
 
-def _excluded(text: str) -> TimeSpan:
+def excluded(text: str) -> TimeSpan:
+    """Return the span of `--exclude FROM..TO`; an end that is left out is open."""
     begin, dots, end = (part.strip() for part in text.partition(DOTS))
     if not dots or not (begin or end):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Frames: tables of pandas, of polars and of NumPy, as columns of numbers with times; and back.
+"""Rows that Python has: tables of pandas, of polars and of NumPy, with times, and back; or files.
 
 Neither pandas nor polars is imported here: a table of theirs has brought it along.
 """
@@ -24,10 +24,10 @@ from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
 from submerge_client.datasets.fields import is_missing
 from submerge_client.datasets.source import refusal
-from submerge_files.reader import ReadingOptions, selection
-from submerge_files.reader.clock_column import ClockColumn, Found, clock_of
+from submerge_files.reader import ReadingOptions, Recordings, open_recordings, selection
 from submerge_files.reader.column_ranges import ColumnRanges
 from submerge_files.reader.formats.readers import head_of
+from submerge_files.reader.formats.remote_path import is_remote, path_of
 from submerge_files.reader.formats.tables import (
     BLOCK_ROWS,
     HEAD_ROWS,
@@ -35,13 +35,14 @@ from submerge_files.reader.formats.tables import (
     Kind,
     RawRows,
     TableFile,
+    names_of,
 )
-from submerge_files.reader.options import NO_TIME
-from submerge_files.reader.parts import ONLY_MACHINE, no_rows_in
-from submerge_files.reader.plan import state_of
-from submerge_files.reader.selection import check_numbers, place_in, place_of, some
+from submerge_files.reader.options import NO_TIME, ONLY_MACHINE
+from submerge_files.reader.plan import no_rows_in, state_of
+from submerge_files.reader.recordings import iso
+from submerge_files.reader.selection import Found, check_numbers, clock_of, place_in, place_of, some
 from submerge_files.reader.time_form import either_order, going_on, is_time, shared_times
-from submerge_files.reader.time_order import iso
+from submerge_files.workers import Workers
 
 MICRO = 1e6
 
@@ -63,11 +64,12 @@ class FrameColumn:
             yield "" if text in ("NaT", "<NA>") or is_missing(text) else text
 
 
-@dataclass(frozen=True)
-class Frame:
+@dataclass(frozen=True, eq=False)
+class Frame(TableFile):
+    """A table as those see it who choose the columns of a file, so that they choose alike."""
+
     rows: int
-    names: tuple[str, ...]
-    columns: tuple[FrameColumn, ...]
+    held: tuple[FrameColumn, ...]
     # Returns new columns as a table of the same kind, with its times.
     scores: Callable[[Mapping[str, npt.NDArray[Any]], str | None], Any]
     # Returns a new table of the same kind; some columns are its index, where there is such.
@@ -75,8 +77,22 @@ class Frame:
     index: FrameColumn | None = None  # if it is of times
     passed_over: str = ""  # the type of an index that is not of times, nor counts the rows
 
-    def __len__(self) -> int:
-        return self.rows
+    @classmethod
+    def of(cls, n: int, names: Sequence[str], held: Sequence[FrameColumn], *others: Any) -> Frame:
+        """Look at the first rows of a table."""
+        heads = tuple(map(_head, names, held))
+        file = Path(PLACE), heads, min(n, HEAD_ROWS), n <= HEAD_ROWS, (), True
+        return cls(*file, n, tuple(held), *others)
+
+    def blocks(
+        self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
+    ) -> Iterator[RawRows]:
+        """Return all rows at once."""
+        rows: Array = np.empty((self.rows, len(numbers)))
+        for i, place in enumerate(numbers):
+            rows[:, i] = self.held[place].values()
+        columns = (self.held[place] for place in texts)
+        yield RawRows(rows[begin:], tuple(list(each.texts())[begin:] for each in columns))
 
 
 def frame_of(rows: Any, names: Sequence[str] | None = None) -> Frame:
@@ -98,7 +114,8 @@ def frame_of(rows: Any, names: Sequence[str] | None = None) -> Frame:
         )
     if names is not None and not isinstance(rows, np.ndarray):
         raise UsageError("names are for an array: a frame has its own; leave names out")
-    twice = [name for i, name in enumerate(frame.names) if name in frame.names[:i]]
+    known = names_of(frame)
+    twice = [name for i, name in enumerate(known) if name in known[:i]]
     if twice:
         raise refusal(
             PLACE,
@@ -127,10 +144,10 @@ def _of_pandas(frame: Any) -> Frame:
     called = str(frame.index.name or "index").casefold()
     counts = kind in "iu" and len(frame) and frame.index[0] < 1e7 and called in selection.INDEX
     each = (frame.iloc[:, i] for i in range(frame.shape[1]))
-    return Frame(
+    return Frame.of(
         len(frame),
-        tuple(map(_heading, frame.columns)),
-        tuple(column(series, series.iloc) for series in each),
+        [".".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in frame.columns],
+        [column(series, series.iloc) for series in each],
         lambda columns, _: pandas.DataFrame(dict(columns), index=frame.index),
         lambda columns, keys: pandas.DataFrame(dict(columns)).set_index(list(keys)),
         column(frame.index.to_series(), frame.index) if kind == "M" else None,
@@ -145,10 +162,6 @@ def _pandas_times(series: Any) -> Array:
     times = series.to_numpy()
     seconds = times.astype("datetime64[us]").astype(np.int64) / MICRO
     return np.where(np.isnat(times), np.nan, seconds)
-
-
-def _heading(name: object) -> str:
-    return ".".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def _of_polars(frame: Any) -> Frame:
@@ -170,10 +183,10 @@ def _of_polars(frame: Any) -> Frame:
         first = {} if time is None else {time: frame.get_column(time)}
         return polars.DataFrame(first | dict(columns))
 
-    return Frame(
+    return Frame.of(
         len(frame),
-        tuple(frame.columns),
-        tuple(map(column, frame.get_columns())),
+        frame.columns,
+        [*map(column, frame.get_columns())],
         scores,
         lambda columns, _: polars.DataFrame(dict(columns)),
     )
@@ -194,39 +207,13 @@ def _of_array(rows: npt.NDArray[Any], names: Sequence[str] | None) -> Frame:
         got = f"{names!r}" if isinstance(names, str) else f"{len(names)} names"
         raise refusal("names", expected=f"{width} names", got=got, hint="name each column")
     held = np.asarray(rows, dtype=np.float64)
-    return Frame(
+    return Frame.of(
         len(rows),
-        tuple(f"x{i}" for i in range(width)) if names is None else tuple(names),
-        tuple(
-            FrameColumn(Kind.NUMBERS, len(held), column.view, column.__getitem__)
-            for column in held.T
-        ),
+        [f"x{i}" for i in range(width)] if names is None else [*names],
+        [FrameColumn(Kind.NUMBERS, len(held), col.view, col.__getitem__) for col in held.T],
         lambda columns, _: dict(columns),
         lambda columns, _: {name: np.array(values) for name, values in columns.items()},
     )
-
-
-@dataclass(frozen=True, eq=False)
-class FrameFile(TableFile):
-    """A frame as those see it who choose the columns of a file, so that they choose alike."""
-
-    _frame: Frame
-
-    @classmethod
-    def of(cls, frame: Frame) -> FrameFile:
-        """Look at the first rows of a frame."""
-        heads, n = tuple(map(_head, frame.names, frame.columns)), len(frame)
-        return cls(Path(PLACE), heads, min(n, HEAD_ROWS), n <= HEAD_ROWS, (), True, frame)
-
-    def blocks(
-        self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0
-    ) -> Iterator[RawRows]:
-        """Return all rows at once."""
-        rows: Array = np.empty((len(self._frame), len(numbers)))
-        for i, place in enumerate(numbers):
-            rows[:, i] = self._frame.columns[place].values()
-        columns = (self._frame.columns[place] for place in texts)
-        yield RawRows(rows[begin:], tuple(list(each.texts())[begin:] for each in columns))
 
 
 def _head(name: str, column: FrameColumn) -> ColumnHead:
@@ -253,41 +240,40 @@ class FrameRows:
         part: bool = False,
     ) -> None:
         self.frame, self.machine = frame, machine
-        if isinstance(columns, str):
-            raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
-        file = FrameFile.of(frame)
-        clock, notes, others = _clock(file, frame, columns, time)
+        check_list(columns)
+        clock, notes, others = _clock(frame, columns, time)
         places = clock.places if clock else ()
-        said = [state_of(replace(file, whole=False), each) for each in states]
+        said = [state_of(replace(frame, whole=False), each) for each in states]
         self.kept: Mask | None = None
         if states:
-            texts = next(file.blocks((), said)).texts
+            texts = next(frame.blocks((), said)).texts
             holds = [each.holds(some) for each, some in zip(states, texts, strict=True)]
             self.kept = np.logical_and.reduce(holds)
             if not (part or self.kept.any()):
                 raise no_rows_in(PLACE, states)
-        self.clock = frame.names[places[0]] if places else None
+        self.clock = frame.columns[places[0]].name if places else None
         self._counted = self.kept
         self._when = None if time == NO_TIME else frame.index
         self._times = None if self._when is None else _checked_times(self._when.values())
         if clock is not None:
-            self._when = frame.columns[places[0]]
-            self._times = _checked_times(_seconds(file, clock))
+            self._when = frame.held[places[0]]
+            (raw,) = frame.blocks(*((places, ()) if clock.form.numeric else ((), places)))
+            self._times = _checked_times(clock.seconds(frame, raw, 0))
         if columns is None:
-            numeric = [place for place in others if file.columns[place].kind == Kind.NUMBERS]
+            numeric = [place for place in others if frame.columns[place].kind == Kind.NUMBERS]
             taken = {*places, *numeric, *said}
-            chosen, left_out = selection.channels_of(file, ReadingOptions(), taken)
+            chosen, left_out = selection.channels_of(frame, ReadingOptions(), taken)
         else:
-            chosen, left_out = [place_of(file, wanted, "columns") for wanted in columns], []
+            chosen, left_out = [place_of(frame, wanted, "columns") for wanted in columns], []
             for place in chosen:
-                check_numbers(file, place, empty=True)
+                check_numbers(frame, place, empty=True)
         self._said = (*notes, *left_out)
         if frame.passed_over and self._times is None and time != NO_TIME:
             index = f"the index is {frame.passed_over}: rows are learnt without times"
             self._said += (f"{index}, which pandas.to_datetime makes",)
-        self.headings = tuple(frame.names[i] for i in chosen)
+        self.headings = tuple(frame.columns[i].name for i in chosen)
         self.channels = channels_of(self.headings)
-        self.values = next(file.blocks(chosen, ())).numbers
+        self.values = next(frame.blocks(chosen, ())).numbers
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -332,11 +318,11 @@ class FrameRows:
         return row if self._when is None else self._when.label(row)
 
 
-def _clock(file: FrameFile, frame: Frame, columns: Sequence[str] | None, time: str | None) -> Found:
+def _clock(frame: Frame, columns: Sequence[str] | None, time: str | None) -> Found:
     """Return the column of times; none if there is none, or if the index has them."""
     if time == NO_TIME or (time is None and frame.index is not None):
         return Found(None)
-    typed = [each for each in file.columns if each.typed]
+    typed = [each for each in frame.columns if each.typed]
     several = [typed[i].name for i in going_on([len({*each.full}) for each in typed])]
     if time is None and len(several) > 1:
         raise refusal(
@@ -346,24 +332,18 @@ def _clock(file: FrameFile, frame: Frame, columns: Sequence[str] | None, time: s
             hint=f"name one, such as time={several[0]!r}",
         )
     # A column that is asked for as a channel is none of times.
-    asked = {place_in(frame.names, each) for each in columns or ()} if time is None else {}
-    others = (replace(c, kind=Kind.OTHER) if i in asked else c for i, c in enumerate(file.columns))
-    seen = replace(file, columns=tuple(others))
+    asked = {place_in(names_of(frame), each) for each in columns or ()} if time is None else {}
+    others = (replace(c, kind=Kind.OTHER) if i in asked else c for i, c in enumerate(frame.columns))
+    seen = replace(frame, columns=tuple(others))
     try:
         found = clock_of(seen, ReadingOptions(time=time or ""))
         if found.clock and found.clock.either:
-            raise either_order(file, found.clock.places, found.clock.either)
+            raise either_order(frame, found.clock.places, found.clock.either)
     except UsageError as error:
         if time is not None or columns is None:
             raise
         return Found(None, (f"rows have no times, since a column is unclear: {error}",))
     return found
-
-
-def _seconds(file: FrameFile, clock: ClockColumn) -> Array:
-    numeric = clock.form.numeric
-    (raw,) = file.blocks(clock.places if numeric else (), () if numeric else clock.places)
-    return clock.seconds(file, raw, 0, raw.numbers[:, 0] if numeric else None)
 
 
 def _checked_times(times: Array) -> Array:
@@ -386,3 +366,61 @@ def _checked_times(times: Array) -> Array:
             hint="sort the rows by time",
         )
     return times
+
+
+Source = FrameRows | Recordings
+
+
+def check_list(columns: Sequence[str] | None) -> None:
+    if isinstance(columns, str):
+        raise UsageError(f"expected a list of columns, got {columns!r}: write [{columns!r}]")
+
+
+def paths_of(rows: Any) -> list[Path] | None:
+    """Return the files that are meant; None if rows are no paths."""
+    every = rows if isinstance(rows, list | tuple) else [rows]
+    if not every or not all(isinstance(each, str | Path) or is_remote(each) for each in every):
+        return None
+    return [path_of(str(each)) for each in every]
+
+
+def source_of(
+    rows: Any,
+    names: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    time: str | None = None,
+    *,
+    node_by: str = "",
+    sort: bool = False,
+    states: Sequence[InState] = (),
+) -> Source:
+    """Open files, or take a frame; options as in `Model.fit`."""
+    paths = paths_of(rows)
+    if paths is not None:
+        return opened(paths, names, columns, time, node_by=node_by, sort=sort, states=states)
+    if node_by or sort:
+        raise UsageError(
+            "node_by and sort are for files: learn one machine's frame, in order of time"
+        )
+    return FrameRows(frame_of(rows, names), columns, time, states=states)
+
+
+def opened(
+    paths: Sequence[Path],
+    names: Sequence[str] | None,
+    columns: Sequence[str] | None,
+    time: str | None,
+    *,
+    node_by: str = "",
+    sort: bool = False,
+    states: Sequence[InState] = (),
+    workers: Workers | None = None,
+) -> Recordings:
+    """Open files; options as in `Model.fit`."""
+    if names is not None:
+        raise UsageError("names are for an array: files have headings; leave names out")
+    check_list(columns)
+    options = ReadingOptions(
+        tuple(columns or ()), time=time or "", node_by=node_by, sort=sort, states=(*states,)
+    )
+    return open_recordings(paths, options, workers)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +20,27 @@ from submerge.headings import heading_of
 from submerge.history.detection import ByModel, RowJudge, RowPlace
 from submerge.history.knowledge import Learnt
 from submerge.judge.prepare import OTHER_STATE, REASONS, in_units
+from submerge.protocol.alarm_status import excess
 from submerge.stats.statistic import SCORES
 from submerge_client.datasets.source import refusal
 from submerge_client.score_outputs.lines import limits_passed
+from submerge_files.console.curves import Curves
 from submerge_files.console.reading_options import as_fitted, condition_of
-from submerge_files.detect.run import Detected, DetectRequest, alarms_at, check_limits, learnt_of
-from submerge_files.level import AnotherLevel
+from submerge_files.detect.run import (
+    Detected,
+    DetectRequest,
+    ReadableRows,
+    alarms_at,
+    check_limits,
+    detect,
+    learnt_of,
+)
 from submerge_files.model_file import SavedModel
-from submerge_files.python.alarm import AlarmSpan, alarm_span, when_in
-from submerge_files.python.frame_rows import PLACE, FrameRows, frame_of
-from submerge_files.python.sources import Source, opened, paths_of
+from submerge_files.python.frame_rows import PLACE, FrameRows, Source, frame_of, opened, paths_of
 from submerge_files.reader import Recordings
-from submerge_files.reader.parts import ONLY_MACHINE
-from submerge_files.score.mean import level_of, of_machine
-from submerge_files.score.model import Normal, of_saved
+from submerge_files.reader.formats.tables import names_of
+from submerge_files.reader.options import ONLY_MACHINE
+from submerge_files.score.model import AnotherLevel, Normal, level_of, of_machine, of_saved
 from submerge_files.score.output import alarm_column
 from submerge_files.workers import Workers
 
@@ -40,10 +49,52 @@ AT_ONCE = 1024  # rows that are scored together
 OVER = ("over", "over_spe", "over_t2")
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class AlarmSpan:
+    """An alarm on rows.
+
+    began, peaked : As the frame has it, in UTC from files; else the row's number (in files from 1).
+    ended : None if the rows ended first.
+    worst : The highest score, over its limit.
+    cause : Which score that was.
+    channels : The channels to blame when it began, with their shares, the largest first.
+    value, expected : Of these at the peak: what was read, and what the others say, in units.
+    provisional : Whether a limit of few rows raised it.
+    settled : Whether it ended because the readings keep to a new level.
+    """
+
+    began: Any
+    peaked: Any
+    ended: Any
+    worst: float
+    cause: str
+    channels: Mapping[str, float]
+    value: Mapping[str, float]
+    expected: Mapping[str, float]
+    provisional: bool
+    settled: bool
+    machine: str
+    file: str = ""
+
+    def __repr__(self) -> str:
+        until = "open at the end" if self.ended is None else f"to {self.ended}"
+        blamed = ", ".join(f"{name} {share:.0%}" for name, share in self.channels.items())
+        off = [
+            f"; {name} {value:.4g}, expected {self.expected[name]:.4g}"
+            for name, value in self.value.items()
+        ]
+        mark = ", provisional" if self.provisional else ""
+        return (
+            f"<Alarm {self.began} {until}, {excess(self.worst)} times its limit{mark}:"
+            f" {blamed or 'no channel'}{off[0] if off else ''}>"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class FrameJudge:
     saved: SavedModel
     learnt: Learnt
+    normal: Normal
 
     @classmethod
     def of(cls, saved: SavedModel) -> FrameJudge:
@@ -53,11 +104,7 @@ class FrameJudge:
                 f"expected a model of single rows without a kernel, got {saved.whence}:"
                 " `submerge score` takes it"
             )
-        return cls(saved, learnt)
-
-    @cached_property
-    def normal(self) -> Normal:
-        return of_saved(self.saved)
+        return cls(saved, learnt, normal)
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -75,7 +122,7 @@ class FrameJudge:
         when: str | None = None,
         machine: str | None = None,
         *,
-        part: bool = False,
+        part: bool = True,
     ) -> tuple[FrameRows, Condition | None]:
         """Return rows with the model's channels, and which of those in the states count."""
         if paths_of(rows) is not None:
@@ -85,7 +132,7 @@ class FrameJudge:
         if names is None and isinstance(rows, np.ndarray):
             names = self.channels
         frame = frame_of(rows, names)
-        states, condition = self.chosen(when, frame.names)
+        states, condition = self.chosen(when, names_of(frame))
         asked = self.headings, time, machine or ONLY_MACHINE, states
         return FrameRows(frame, *asked, part=part), condition
 
@@ -94,14 +141,14 @@ class FrameJudge:
         rows: Any,
         time: str | None,
         names: Sequence[str] | None,
-        machine: str | None,
         when: str | None,
+        machine: str | None,
     ) -> tuple[Source, Condition | None]:
         """Return rows of a frame or of files, with the model's channels, and which count."""
         paths = paths_of(rows)
         if paths is not None:
             return self.recordings(paths, time, names, when)
-        return self.frame(rows, time, names, when, machine)
+        return self.frame(rows, time, names, when, machine, part=False)
 
     def recordings(
         self,
@@ -134,15 +181,11 @@ class FrameJudge:
                 warnings.warn(said, UserWarning, stacklevel=5)
         return states, condition_of(rest, self.channels)
 
-    def level(self, machine: str | None) -> AnotherLevel:
-        """Return what compares the level of rows with that of a machine."""
-        return level_of(self.normal, of_machine(self.normal, machine))
-
-    def level_of(self, machine: str | None) -> AnotherLevel | None:
-        """Return the same; None if each has its own, and this one's is not known."""
+    def level(self, machine: str | None) -> AnotherLevel | None:
+        """Return what compares rows' level with a machine's; None if its own is not known."""
         if self.normal.schema.center == "own" and machine not in self.normal.states:
             return None
-        return self.level(machine)
+        return level_of(self.normal, of_machine(self.normal, machine))
 
     def scores(
         self, rows: FrameRows, machine: str | None, when: Condition | None
@@ -198,17 +241,45 @@ class FrameJudge:
                     table[key].append(entry)
         return table
 
-    def request(
-        self, level: AnotherLevel | None, when: Condition | None, at_most: str
-    ) -> DetectRequest:
-        """Return what `submerge detect` would be asked for."""
+    def detected(
+        self,
+        source: ReadableRows,
+        when: Condition | None,
+        at_most: str,
+        level: AnotherLevel | None,
+        curves: Curves | None = None,
+        workers: Workers | None = None,
+    ) -> Detected:
+        """Judge rows as `submerge detect` does."""
         check_limits(self.saved, self.learnt)
-        return DetectRequest(self.learnt, alarms_at(at_most), when, level=level)
+        request = DetectRequest(self.learnt, alarms_at(at_most), when, level=level)
+        return detect(source, request, curves, workers=workers)
 
-    def spans(self, detected: Detected, source: object = None) -> list[AlarmSpan]:
+    def spans(self, detected: Detected) -> list[AlarmSpan]:
         """Return alarms as plain values, with the times of a frame if rows are of one."""
+        source = detected.recordings
 
-        def when_of(place: RowPlace) -> Any:
-            return source.label(place.row - 1) if isinstance(source, FrameRows) else when_in(place)
+        def when(place: RowPlace) -> Any:
+            if isinstance(source, FrameRows):
+                return source.label(place.row - 1)
+            if math.isnan(place.time):
+                return place.row
+            return datetime.datetime.fromtimestamp(place.time, datetime.UTC)
 
-        return [alarm_span(found, when_of) for found in detected.alarms]
+        return [
+            AlarmSpan(
+                when(found.began),
+                when(found.peaked),
+                None if found.ended is None else when(found.ended),
+                found.alarm.worst,
+                found.alarm.cause,
+                dict(found.alarm.first),
+                {each.channel: each.value for each in found.deviations},
+                {each.channel: each.expected for each in found.deviations},
+                found.alarm.provisional,
+                found.alarm.settled,
+                found.alarm.node,
+                found.began.file,
+            )
+            for found in detected.alarms
+        ]

@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,8 +20,7 @@ import numpy as np
 
 from submerge import UsageError
 from submerge.condition import states_in
-from submerge_files.python.alarm import AlarmSpan
-from submerge_files.python.sources import Source, arguments_named, named, source_of
+from submerge_files.python.frame_rows import source_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +28,31 @@ if TYPE_CHECKING:
     from submerge_files.console.curves import Curves
     from submerge_files.detect.run import Detected
     from submerge_files.model_file import SavedModel
+    from submerge_files.python.judge import AlarmSpan
+
+
+ARGUMENTS = frozenset(("columns", "time", "node-by", "sort", "when"))
+"""Options of the commands that are arguments here."""
+
+
+def named(text: str) -> str:
+    """Return a sentence that names arguments in place of options, where there are any."""
+
+    def name(found: re.Match[str]) -> str:
+        option = found[1]
+        return option.replace("-", "_") if option in ARGUMENTS else f"submerge fit --{option}"
+
+    return re.sub(r"--([a-z][a-z-]*)", name, re.sub(r"--skip [^)]*\)", "columns)", text))
+
+
+@contextmanager
+def arguments_named() -> Iterator[None]:
+    """Make errors name arguments."""
+    try:
+        yield
+    except UsageError as error:
+        error.args = (named(str(error)),)
+        raise
 
 
 class HistoryModel:
@@ -162,7 +188,7 @@ class HistoryModel:
     def limits(self) -> str:
         """The rate of false alarms that its alarm limits keep."""
         from submerge.history.detection import watching
-        from submerge_files.fit.report import rate_of
+        from submerge_files.fit.run import rate_of
 
         return rate_of(watching(self.judge.learnt).limits, self.period_s)
 
@@ -204,13 +230,13 @@ class HistoryModel:
             If the rows are at another level than those that were learnt.
         """
         with arguments_named():
-            framed, condition = self.judge.frame(rows, time, names, when, part=True)
-        level = self.judge.level(machine)
-        every = np.ones(len(framed.values), bool)
-        holds = every if condition is None else condition.holds(framed.values)
-        level.add(framed.values[framed.only(holds)])
+            framed, condition = self.judge.frame(rows, time, names, when)
         found = self.judge.scores(framed, machine, condition)
-        level.warn(stacklevel=2)
+        if level := self.judge.level(machine):
+            every = np.ones(len(framed.values), bool)
+            holds = every if condition is None else condition.holds(framed.values)
+            level.add(framed.values[framed.only(holds)])
+            level.warn(stacklevel=2)
         return framed.frame.scores(found, framed.clock)
 
     def detect(
@@ -238,8 +264,7 @@ class HistoryModel:
         UserWarning
             If the rows are at another level than those that were learnt.
         """
-        asked = {"time": time, "names": names, "when": when, "machine": machine}
-        return self.judge.spans(*self._detected(rows, at_most, None, **asked))
+        return self.judge.spans(self._detected(at_most, None, rows, time, names, when, machine))
 
     def plot(
         self,
@@ -268,23 +293,18 @@ class HistoryModel:
         from submerge_files.console.curves import Curves
         from submerge_files.detect.plot import draw
 
-        asked = {"time": time, "names": names, "when": when, "machine": machine}
         curves = Curves()
-        return draw(curves, self._detected(rows, at_most, curves, **asked)[0])
+        return draw(curves, self._detected(at_most, curves, rows, time, names, when, machine))
 
-    def _detected(
-        self, rows: Any, at_most: str, curves: Curves | None, **asked: Any
-    ) -> tuple[Detected, Source]:
-        """Judge rows for a public method; return what came of them, and where they are from."""
-        from submerge_files.detect.run import detect
-
-        level = self.judge.level_of(asked["machine"])
+    def _detected(self, at_most: str, curves: Curves | None, *asked: Any) -> Detected:
+        """Judge rows, as asked for by the arguments of a public method."""
+        level = self.judge.level(asked[-1])
         with arguments_named():
-            source, condition = self.judge.source(rows, **asked)
-            detected = detect(source, self.judge.request(level, condition, at_most), curves)
+            source, condition = self.judge.source(*asked)
+            detected = self.judge.detected(source, condition, at_most, level, curves)
         if level is not None:
             level.warn(stacklevel=3)
-        return detected, source
+        return detected
 
     def explain(
         self,
@@ -307,7 +327,7 @@ class HistoryModel:
             channel in what is anomalous about the row, the largest first. With several rows
             `row` too. A frame of pandas has them as its index.
         """
-        framed, _ = self.judge.frame(rows, time, names, "")
+        framed, _ = self.judge.frame(rows, time, names, "", part=False)
         many = hasattr(row, "__iter__")
         which = [_row(each, len(framed.values)) for each in (row if many else [row])]
         table = self.judge.explained(framed, which, machine)

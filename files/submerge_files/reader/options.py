@@ -11,6 +11,7 @@ from submerge_files.reader.formats import intel_lab
 
 NO_TIME = "none"
 BY_FILE = "file"
+ONLY_MACHINE = "machine"  # the name of the machine if all files are of one
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,11 @@ class ReadingOptions:
     columns_are: str = "--columns"
 
     def __post_init__(self) -> None:
-        if self.sort and self.time == NO_TIME:
-            raise UsageError(
-                'expected times to sort by, got time = "none"; leave one of the two out'
-            )
-        if self.time_format and self.time == NO_TIME:
-            raise UsageError(
-                'expected times to read by time_format, got time = "none"; leave one of the two out'
-            )
+        for asked, what in (self.sort, "sort by"), (self.time_format, "read by time_format"):
+            if asked and self.time == NO_TIME:
+                raise UsageError(
+                    f'expected times to {what}, got time = "none"; leave one of the two out'
+                )
         if self.long is not None and self.long[0] == self.long[1]:
             raise UsageError(
                 f"expected two columns of a long table, got {self.long[0]!r} twice;"

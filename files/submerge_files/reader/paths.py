@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from submerge import UsageError
 from submerge_client.datasets.source import refusal
@@ -23,14 +22,8 @@ ABOUT = re.compile(r"(readme|read_me|liesmich|licen[cs]e|changelog)\b", re.IGNOR
 """How files begin that say something about those beside them."""
 
 
-class FoundFiles(NamedTuple):
-    """The files that paths mean, each once."""
-
-    files: tuple[Path, ...]
-    notes: tuple[str, ...]
-
-
-def files_of(paths: Sequence[Path]) -> FoundFiles:
+def files_of(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Return the files that paths mean, each once, and notes."""
     if not paths:
         raise UsageError("expected at least one file to read, got none; name one")
     found: dict[str, Path] = {}
@@ -47,7 +40,7 @@ def files_of(paths: Sequence[Path]) -> FoundFiles:
         if folders := _folders(path):
             few = counted(len(folders), "folder")
             notes.append(f"{few} in {path} passed over: {_inside(path)} means their files")
-    return FoundFiles(tuple(found.values()), tuple(dict.fromkeys(notes)))
+    return tuple(found.values()), tuple(dict.fromkeys(notes))
 
 
 def _meant(path: Path) -> Sequence[Path]:

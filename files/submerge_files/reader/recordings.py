@@ -2,7 +2,10 @@
 
 1. Files without times are independent pieces in the order of a hash of their rows: the order of
    arguments does not matter. Two files of the same rows are read once; a note says so.
-2. Rows that go back in time are refused, or sorted on request (`time_order`).
+2. Rows of a machine that go back in time are refused, or sorted on request. Equal times inside a
+   file are accepted: clocks may be coarser than the rows. The last row of one file and the first
+   of the next, of the same time and values, are one row that was exported twice: refused, unless
+   the clock is coarse.
 3. Memory does not grow with the number of rows, but for `sort`, `.npy` and logs. With a column of
    machines, files are read once to find them, and once for all that can be held at a time.
 """
@@ -10,32 +13,190 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge import Array, Channel, UsageError
 from submerge.condition import Condition
 from submerge.headings import called, channels_of
+from submerge.history.fit import CHUNK
 from submerge.history.recording import Recorded
 from submerge.judge.decision import Mask
+from submerge_client.datasets.source import refusal
+from submerge_client.datasets.table import counted
 from submerge_files.reader.column_ranges import ColumnRanges
-from submerge_files.reader.file_rows import FileReading, Span
+from submerge_files.reader.formats.arrow_file import ArrowFile
 from submerge_files.reader.formats.readers import open_file
-from submerge_files.reader.formats.tables import TableFile, names_of
-from submerge_files.reader.options import ReadingOptions
-from submerge_files.reader.parts import MachinePart, parts_of
+from submerge_files.reader.formats.tables import BLOCK_ROWS, TableFile, names_of
+from submerge_files.reader.options import ONLY_MACHINE, ReadingOptions
 from submerge_files.reader.paths import files_of
-from submerge_files.reader.plan import planned, widened
-from submerge_files.reader.time_order import TimeOrder, sorted_spans
+from submerge_files.reader.plan import (
+    FileReading,
+    Indices,
+    MachinePart,
+    Span,
+    joined,
+    parts_of,
+    planned,
+    widened,
+)
+from submerge_files.reader.time_form import MACHINES
 from submerge_files.workers import HERE, Workers
+
+SORT_BYTES = 512 << 20  # most bytes of one machine's rows and times that are sorted
+
+
+HOUR_S = 3600.0  # how far clocks are set back in autumn
+
+
+def row_of(number: int) -> str:
+    """Return how errors name a row of any format."""
+    return f"row {number}"
+
+
+@dataclass
+class TimeOrder:
+    """Refuses rows of a machine that go back in time, or come again in another file."""
+
+    at: Callable[[int], str] = row_of  # says where a row is in the file of these, by its number
+    # the first and the last row so far
+    first: Recorded | None = None
+    last: Recorded | None = None
+    coarse: set[str] = field(default_factory=set)  # machines with rows of equal times
+
+    def check(self, recorded: Recorded, at: Callable[[int], str] = row_of) -> None:
+        """Take rows that follow those before."""
+        n, times = len(recorded.rows), recorded.times
+        if times is None or not n:
+            return
+        steps = np.diff(times)
+        equal = {recorded.machine} if (steps == 0).any() else set[str]()
+        self.follow(TimeOrder(at, recorded.part(0, 1), recorded.part(n - 1, n), equal))
+        if (steps < 0).any():
+            i = int(np.flatnonzero(steps < 0)[0])
+            raise _back(recorded.part(i, i + 1), at, recorded.part(i + 1, i + 2), at)
+
+    def follow(self, later: TimeOrder) -> None:
+        """Take in rows that come after these."""
+        before, after = self.last, later.first
+        if after is None:
+            return
+        if before is not None and before.machine == after.machine:
+            self._compare(before, after, later.at)
+        self.first, self.last, self.at = self.first or after, later.last, later.at
+        self.coarse |= later.coarse
+
+    def _compare(self, before: Recorded, after: Recorded, at: Callable[[int], str]) -> None:
+        time, previous = _time(after), _time(before)
+        if time < previous:
+            raise _back(before, self.at, after, at)
+        if time > previous:
+            return
+        same = np.array_equal(before.rows, after.rows, equal_nan=True)
+        if same and before.file != after.file and after.machine not in self.coarse:
+            raise refusal(
+                f"{after.file}, {at(after.first)}",
+                expected="each row once",
+                got=f"that of {iso(time)} again ({self.at(before.first)} of {before.file})",
+                hint="leave one of them out, or let --sort do it",
+            )
+        self.coarse.add(after.machine)
+
+
+def _time(row: Recorded) -> float:
+    return float(np.asarray(row.times)[0])
+
+
+def _back(
+    before: Recorded, was_at: Callable[[int], str], after: Recorded, at: Callable[[int], str]
+) -> UsageError:
+    """Return the error for a row with an earlier time than the one before it."""
+    time, previous, last = _time(after), _time(before), was_at(before.first)
+    hint = "the files overlap: merge them (--sort), or each is a machine (--node-by file)"
+    if after.file == before.file:
+        hint = "sort the rows, or ask for it (--sort)"
+        if after.machine == ONLY_MACHINE:
+            hint = f"{MACHINES}; else {hint}"
+        if HOUR_S / 2 <= previous - time <= HOUR_S:
+            hint += "; if clocks were set back then, write times in UTC or with their zone"
+    else:
+        last += f" of {before.file}"
+    return refusal(
+        f"{after.file}, {at(after.first)}",
+        expected=f"no time before {iso(previous)} ({last})",
+        got=iso(time),
+        hint=hint,
+    )
+
+
+def sorted_spans(
+    spans: Iterable[tuple[Span, TableFile]], machine: str, note: Callable[[str], None]
+) -> Iterator[tuple[Span, TableFile]]:
+    """Yield all rows of a machine by time, each once, in spans of one file."""
+    parts, files, size = [], [], 0
+    for span, file in spans:
+        size += span.rows.nbytes + 8 * len(span.rows)
+        if size > SORT_BYTES:
+            raise UsageError(
+                f"machine {machine!r}: expected at most {SORT_BYTES >> 20} MiB of rows to sort,"
+                " got more; sort the files before, or name fewer at a time"
+            )
+        parts.append(span)
+        files.append(file)
+    if not parts:
+        return
+    owner = np.repeat(np.arange(len(parts)), [len(part.rows) for part in parts])
+    whole = joined(parts)
+    parts.clear()
+    order = np.argsort(np.asarray(whole.times), kind="stable")
+    known: dict[int, int] = {}
+    origin = np.array([known.setdefault(id(file), i) for i, file in enumerate(files)])[owner]
+    stays = _once(whole, origin, order)
+    if not stays.all():
+        many = counted(int(np.count_nonzero(~stays)), "row")
+        note(f"{many} found in two files, and read once")
+    order = order[stays]
+    cuts = np.flatnonzero(np.diff(origin[order])) + 1
+    for run in np.split(order, cuts):
+        for begin in range(0, len(run), BLOCK_ROWS):
+            some = run[begin : begin + BLOCK_ROWS]
+            yield whole.only(some), files[origin[some[0]]]
+
+
+def _once(whole: Span, origin: Indices, order: Indices) -> npt.NDArray[np.bool_]:
+    """Return which rows stay, in order of time: those that no other file has at that time."""
+    times = np.asarray(whole.times)[order]
+    stays = np.ones(len(order), dtype=bool)
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(times)) + 1, [len(times)]])
+    for group in np.flatnonzero(np.diff(edges) > 1):
+        seen: dict[tuple[bytes, str], int] = {}
+        for i in range(edges[group], edges[group + 1]):
+            at = int(order[i])
+            key = "" if whole.keys is None else whole.keys[at]
+            owner = int(origin[at])
+            stays[i] = seen.setdefault((whole.rows[at].tobytes(), key), owner) == owner
+    return stays
+
+
+def iso(seconds: float) -> str:
+    """Return a time as text in UTC, such as 2026-11-23T10:00:00Z."""
+    try:
+        when = datetime.fromtimestamp(float(seconds), UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds:g} s"
+    return when.replace(tzinfo=None).isoformat() + "Z"
+
 
 # glibc gives freed memory back to the system where more of it is free than twice the largest
 # block that was freed so far. Blocks of rows come and go: each of them would be made of fresh
@@ -101,6 +262,21 @@ class Recordings:
         other.parts, other._ranged, other._counted = tuple(parts), (), None
         return other
 
+    def pieces(self) -> list[Recordings]:
+        """Return the rows in order, in pieces of one machine and file that each can be read."""
+        self.check_apart()
+        parts = (replace(p, reading=piece) for p in self.parts for piece in _pieces(p.reading))
+        return [self.of([part]) for part in parts]
+
+    def check_apart(self) -> None:
+        """Refuse rows that have to be sorted or put together: that needs all in one place."""
+        for wanted, name in (self.options.sort, "--sort"), (self.options.long, "--long"):
+            if wanted:
+                raise UsageError(
+                    f"expected rows in the order of time, one for each time, got {name}: workers"
+                    " read files apart; write them so before, or leave --dask out"
+                )
+
     @property
     def machines(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(part.machine for part in self.parts))
@@ -135,7 +311,7 @@ class Recordings:
             yield from self._rows()
             return
         reader = RowsByMachine(self.parts, partial(self._only, when))
-        for machine, parts in self._by_machine():
+        for machine, parts in groupby(self.parts, lambda part: part.machine):
             for span, file in ((s, p.reading.file) for p in parts for s in reader.spans(p)):
                 rows = np.empty((len(span.numbers), 0))
                 if when is not None:
@@ -155,7 +331,7 @@ class Recordings:
     def _rows(self) -> Generator[Recorded, None, None]:
         ranges = None if self._ranged is not None else ColumnRanges(self.names, *CURES)
         said, order, reader = list[str](), TimeOrder(), RowsByMachine(self.parts)
-        for machine, parts in self._by_machine():
+        for machine, parts in groupby(self.parts, lambda part: part.machine):
             for span, file in self._in_order(machine, parts, reader, said.append):
                 rows = span.rows if self.headings == self._read else span.rows[:, self._order]
                 if ranges is not None:
@@ -171,16 +347,10 @@ class Recordings:
             self._ranged = tuple(ranges.notes())
         self._found = tuple(said)
 
-    def _by_machine(self) -> Iterator[tuple[str, list[MachinePart]]]:
-        parts: dict[str, list[MachinePart]] = {}
-        for part in self.parts:
-            parts.setdefault(part.machine, []).append(part)
-        return iter(parts.items())
-
     def _in_order(
         self,
         machine: str,
-        parts: Sequence[MachinePart],
+        parts: Iterable[MachinePart],
         reader: RowsByMachine,
         note: Callable[[str], None],
     ) -> Iterator[tuple[Span, TableFile]]:
@@ -194,16 +364,31 @@ class Recordings:
         return ((span, file) for span, file in spans if len(span.rows))
 
 
+MOST_PIECE = 16 * CHUNK
+"""Rows of a piece, where a file can be read from its middle: whole chunks, for the same keys."""
+
+
+def _pieces(whole: FileReading) -> Iterator[FileReading]:
+    """Yield a file in pieces, if it can be read from the middle."""
+    file = whole.file
+    apart = isinstance(file, ArrowFile) and whole.machine is None and not whole.states
+    rows = file.rows if apart and isinstance(file, ArrowFile) else 0
+    if rows <= MOST_PIECE:
+        yield whole
+        return
+    for at in range(0, rows, MOST_PIECE):
+        yield replace(whole, begin=at, end=min(at + MOST_PIECE, rows))
+
+
 def open_recordings(
     paths: Sequence[Path], options: ReadingOptions, workers: Workers | None = None
 ) -> Recordings:
     """Open files, folders and globs to read their rows together."""
-    found = files_of(paths)
-    plan = planned(
-        [open_file(path, options.missing, options.quantity) for path in found.files], options
-    )
-    parts, notes = parts_of(plan.readings, options, workers or HERE)
-    return Recordings(plan.names, parts, (*found.notes, *plan.notes, *notes), options)
+    files, notes = files_of(paths)
+    opened = [open_file(path, options.missing, options.quantity) for path in files]
+    names, readings, planned_notes = planned(opened, options)
+    parts, said = parts_of(readings, options, workers or HERE)
+    return Recordings(names, parts, (*notes, *planned_notes, *said), options)
 
 
 MOST_HELD = 1 << 22  # numbers of rows that are held, so that a file is read once for many machines

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from submerge import Array, UsageError
 from submerge_client.datasets.fields import AGAIN, TRUTH, is_number
-from submerge_client.datasets.source import Place, refusal, shown
+from submerge_client.datasets.source import refusal, shown
 from submerge_files.reader.formats.tables import ColumnHead, Kind, TableFile, words
 
 MICRO = 1_000_000
@@ -472,7 +472,7 @@ def check_form(file: TableFile, place: int, form: TimeForm) -> None:
     column = file.columns[place]
     if column.typed:
         raise refusal(
-            _place(file, place),
+            file.place(place),
             expected="text or numbers, to read them by --time-format",
             got="a column of a time type",
             hint="leave --time-format out",
@@ -494,7 +494,7 @@ def not_times(file: TableFile, place: int, pattern: str = "") -> UsageError:
     elif is_clock(first):
         how = "write each behind its date, or name both columns (--time DATE+CLOCK)"
     return refusal(
-        _place(file, place),
+        file.place(place),
         expected=f"times ({pattern})" if pattern else f"times such as {FORMS}",
         got=shown(column.full[0]) if column.full else "no value",
         hint=f"correct --time-format, or {OTHERWISE}" if pattern else f"{how}, {OTHERWISE}",
@@ -517,16 +517,6 @@ def no_time(file: TableFile, place: int, row: int, text: str) -> UsageError:
     )
 
 
-def no_text(file: TableFile, place: int) -> UsageError:
-    """Return the error for a date or a time of day of a type, which are read as one from text."""
-    return refusal(
-        _place(file, place),
-        expected="text, to read dates and times of day as one",
-        got="a column of a type of its own",
-        hint="write one column of timestamps, or both as text",
-    )
-
-
 def either_order(file: TableFile, places: Sequence[int], text: str) -> UsageError:
     """Return the error for slashed dates that may all be read in both orders."""
     patterns = patterns_of([text])
@@ -535,20 +525,10 @@ def either_order(file: TableFile, places: Sequence[int], text: str) -> UsageErro
     names = "+".join(file.columns[place].name for place in places)
     both = f" (with --time {shlex.quote(names)})" if len(places) > 1 else ""
     return refusal(
-        _place(file, places[0]),
+        file.place(places[0]),
         expected="a date in which one number is above 12 and so is the day",
         got=f"only such as {shown(text)}{meant}",
         hint=f"say which is first: --time-format {_listed(patterns)}{both}",
-    )
-
-
-def both_orders(file: TableFile, place: int) -> UsageError:
-    """Return the error for slashed dates of which no order reads all."""
-    return refusal(
-        _place(file, place),
-        expected="dates in one order of day and month",
-        got="numbers above 12 in both places",
-        hint="write all of them as 2026-11-23",
     )
 
 
@@ -564,7 +544,7 @@ def other_epoch(
     excel = "excel, or " * any(epoch.at_1970 == EXCEL_1970 for epoch in epochs)
     form = _listed(patterns) if patterns else f"{excel}{unit} if it counts {unit}"
     return refusal(
-        _place(file, place),
+        file.place(place),
         expected=f"times such as {FORMS}",
         got=f"{file.columns[place].full[0]}{looks}",
         hint=f"convert it, or give --time-format {form}",
@@ -573,7 +553,3 @@ def other_epoch(
 
 def _listed(patterns: Sequence[str]) -> str:
     return " or ".join(f"'{pattern}'" if "%" in pattern else pattern for pattern in patterns)
-
-
-def _place(file: TableFile, place: int) -> Place:
-    return Place(file.path, column=place + 1, name=file.columns[place].name)

@@ -13,12 +13,12 @@ from submerge.errors import UsageError
 from submerge_files.console import options
 from submerge_files.console.admin_client import AdminCommand
 from submerge_files.console.reading_options import COLUMNS, DASK, TIMES, workers_at
+from submerge_files.console.tables import say_lines, say_notes
 from submerge_files.console.units import printable
 
 if TYPE_CHECKING:
     from submerge_files.score.model import Normal
-    from submerge_files.score.run import ScoreRequest
-    from submerge_files.score.summary import ScoreSummary
+    from submerge_files.score.run import ScoreRequest, ScoreSummary
 
 
 @click.command(
@@ -103,12 +103,12 @@ def command(
     detect` has an alarm. A row that cannot be scored has the reason: lead-in, gaps, too large,
     other state.
     """
-    from submerge_files.console.progress import counting
+    from submerge_files.console.progress import advancing
     from submerge_files.reader.formats.remote_path import path_of
     from submerge_files.score.run import ScoreRequest, all_files, score_apart
 
     named = list(map(path_of, files))
-    found = all_files(named, note=lambda said: click.echo(printable(f"note: {said}"), err=True))
+    found = all_files(named, note=lambda said: say_notes([said]))
 
     def wanted() -> ScoreRequest:
         normal = _normal(model, at, rank)
@@ -123,7 +123,7 @@ def command(
         raise UsageError("expected no --plot with --dask, got both: leave one of them out")
     if model is None:
         raise UsageError("expected --model FILE with --dask, got none: workers score by a file")
-    with workers_at(dask) as workers, counting("rows scored") as advance:
+    with workers_at(dask) as workers, advancing("rows scored") as advance:
         assert workers is not None  # noqa: S101 - there is an address
         _tell(*score_apart(workers, wanted(), output, advance))
 
@@ -132,7 +132,7 @@ def _here(
     wanted: Callable[[], ScoreRequest], inputs: list[Path], target: Path | None, plot: Path | None
 ) -> None:
     """Score files in this process, into one file or standard output."""
-    from submerge_files.console.progress import counting
+    from submerge_files.console.progress import advancing
     from submerge_files.score.output import check_target
     from submerge_files.score.run import written_scores
 
@@ -146,19 +146,18 @@ def _here(
     request = wanted()
     # No progress bar between scores on one terminal.
     shown = target is not None or not sys.stdout.isatty()
-    with counting("rows read", shown=shown) as advance:
+    with advancing("rows read", shown=shown) as advance:
         found = written_scores(request, target, curves=curves, advance=advance)
     _tell(*found)
     if curves is not None and plot is not None:
         curves.draw(plot, request.normal.limits)
-        click.echo(f"{'picture':<10} {plot}", err=True)
+        say_lines([("picture", plot)], err=True)
 
 
 def _tell(summary: ScoreSummary, remarks: Iterable[str]) -> None:
     for note in remarks:
         click.echo(printable(note), err=True)
-    for name, value in summary.text():
-        click.echo(f"{name:<10} {value}", err=True)
+    say_lines(summary.text(), err=True)
 
 
 def _normal(model: Path | None, at: options.AggregatorOptions, rank: int | None) -> Normal:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,15 +28,20 @@ from submerge_client.datasets.table import counted
 from submerge_client.sensors.gather import Lags
 from submerge_files.console.reading_options import as_fitted
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
-from submerge_files.reader.clock_column import ClockColumn, clock_of
-from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.formats.readers import open_file
 from submerge_files.reader.formats.tables import TableFile, names_of
-from submerge_files.reader.parts import MachinePart
-from submerge_files.reader.plan import state_of, time_sharing
-from submerge_files.reader.selection import check_numbers, matching, place_of, some, unknown
+from submerge_files.reader.plan import FileReading, MachinePart, state_of, time_sharing
+from submerge_files.reader.recordings import iso
+from submerge_files.reader.selection import (
+    ClockColumn,
+    check_numbers,
+    clock_of,
+    matching,
+    place_of,
+    some,
+    unknown,
+)
 from submerge_files.reader.time_form import either_order, no_time
-from submerge_files.reader.time_order import iso
 
 BLOCK = 64  # rows whose features are in memory at once, as on a device
 
@@ -157,9 +162,9 @@ def open_node(
     kept = tuple(place_of(file, name, "--keep") for name in keep)
     places = tuple(state_of(file, each) for each in options.states)
     times = () if clock is None else clock.places
-    named = NamedColumns(path, names_of(file), file.named, frozenset([*times, *kept, *places]))
+    given, asked = (path, names_of(file), schema, options), {*times, *kept, *places}
     try:
-        columns = columns_of(named, schema, options, allow_missing=allow_missing)
+        columns = columns_of(*given, allow_missing=allow_missing, named=file.named, taken=asked)
     except UsageError as error:
         # They may say why: another sheet, or a first row that was read as headings.
         raise UsageError("; ".join([str(error), *file.notes])) from error
@@ -212,8 +217,7 @@ def _long(
             hint="leave --keep out: times are carried along",
         )
     recordings = open_recordings([path], replace(options, skip=(), columns=()))
-    named = NamedColumns(path, recordings.names, True, frozenset())
-    columns = columns_of(named, schema, options, allow_missing=allow_missing)
+    columns = columns_of(path, recordings.names, schema, options, allow_missing=allow_missing)
     channels = [recordings.channels[place] for place in columns.used]
     return NodeFile(path, recordings.ordered(channels), columns)
 
@@ -237,47 +241,45 @@ class Columns:
         return rows
 
 
-class NamedColumns(NamedTuple):
-    """A file's columns, called `x0, x1, ...` if it has no names; those `taken` are no channels."""
-
-    path: Path
-    names: tuple[str, ...]
-    named: bool
-    taken: frozenset[int]
-
-
 def columns_of(
-    file: NamedColumns, schema: Schema, options: ReadingOptions, *, allow_missing: bool = False
+    path: Path,
+    names: Sequence[str],
+    schema: Schema,
+    options: ReadingOptions,
+    *,
+    allow_missing: bool,
+    named: bool = True,
+    taken: Collection[int] = (),
 ) -> Columns:
-    """Find the channels of a schema in a file."""
-    matches = partial(matching, file.path, file.names)
+    """Find the channels of a schema in a file's columns, but for those `taken`."""
+    matches = partial(matching, path, tuple(names))
     skipped = matches(options.skip, "--skip")
-    left = [i for i in matches(options.columns or file.names, "--columns") if i not in skipped]
-    names, lags = schema.names, lags_of(schema.names)
-    sensed = names[: len(names) // lags]
+    left = [i for i in matches(options.columns or names, "--columns") if i not in skipped]
+    lags = lags_of(schema.names)
+    sensed = schema.names[: len(schema.names) // lags]
     # A heading may have a unit beside the channel's name.
-    places = dict(zip(called(schema.named, [file.names[i] for i in left]), left, strict=True))
-    nameless = isinstance(schema.channels, int)
-    if file.named and (not nameless or places.keys() >= set(names)):
-        if lags > 1 and places.keys() >= set(names):
-            return _by_name(file, places, names, 1, allow_missing=allow_missing)
-        return _by_name(file, places, sensed, lags, allow_missing=allow_missing)
-    if len(left) not in (len(sensed), len(names)):
-        left = [i for i in left if i not in file.taken]
-    if len(left) not in (len(sensed), len(names)):
+    places = dict(zip(called(schema.named, [names[i] for i in left]), left, strict=True))
+    lagged = places.keys() >= {*schema.names}
+    if named and (lagged or not isinstance(schema.channels, int)):
+        given = (schema.names, 1) if lagged else (sensed, lags)
+        return _by_name(path, places, taken, *given, allow_missing=allow_missing)
+    if len(left) not in (len(sensed), len(schema.names)):
+        left = [i for i in left if i not in taken]
+    if len(left) not in (len(sensed), len(schema.names)):
         raise refusal(
-            file.path,
+            path,
             expected=f"{len(sensed)} columns, one for each channel of the model",
             got=str(len(left)),
             hint="give it a header with the channels' names, or skip columns",
         )
     width = len(left)
-    return Columns(tuple(left), tuple(range(width)), width, len(names) // width, ())
+    return Columns(tuple(left), tuple(range(width)), width, len(schema.names) // width, ())
 
 
 def _by_name(
-    file: NamedColumns,
+    path: Path,
     places: dict[str, int],
+    taken: Collection[int],
     names: Sequence[str],
     lags: int,
     *,
@@ -286,16 +288,20 @@ def _by_name(
     filled = tuple(i for i, name in enumerate(names) if name in places)
     missing = [name for name in names if name not in places]
     if 2 * len(missing) > len(names):
-        raise _foreign(file, places, names, missing[0], len(filled))
-    if missing and not allow_missing:
-        # A name that the model knows is no misspelt one.
-        free = [name for name in places if name not in names]
-        raise unknown(
-            file.path, missing[0], free or list(places), "a channel of the model; --allow-missing"
+        near = difflib.get_close_matches(missing[0], places, n=1)
+        other = ANOTHER_MARK if len(places) == 1 else "rename its columns"
+        raise refusal(
+            path,
+            expected=f"a column for each of the model's channels {some(names)}",
+            got=f"only {len(filled)} of them" if filled else f"columns {some(list(places))}",
+            hint=f"is {near[0]!r} meant for {missing[0]!r}?" if near else other,
         )
-    known = set(names)
-    extra = [name for name, i in places.items() if name not in known and i not in file.taken]
-    notes = []
+    # A name that the model knows is no misspelt one.
+    free = [name for name in places if name not in names]
+    if missing and not allow_missing:
+        option = "a channel of the model; --allow-missing"
+        raise unknown(path, missing[0], free or list(places), option)
+    extra, notes = [name for name in free if places[name] not in taken], []
     if missing:
         few = counted(len(missing), "channel")
         notes.append(f"no column for {few} of the model, so each row is filled: {some(missing)}")
@@ -304,16 +310,3 @@ def _by_name(
         notes.append(f"left out {few} that the model has no channel for: {some(extra)}")
     used = tuple(places[names[i]] for i in filled)
     return Columns(used, filled, len(names), lags, tuple(notes))
-
-
-def _foreign(
-    file: NamedColumns, places: dict[str, int], names: Sequence[str], missing: str, found: int
-) -> UsageError:
-    near = difflib.get_close_matches(missing, places, n=1)
-    other = ANOTHER_MARK if len(places) == 1 else "rename its columns"
-    return refusal(
-        file.path,
-        expected=f"a column for each of the model's channels {some(names)}",
-        got=f"only {found} of them" if found else f"columns {some(list(places))}",
-        hint=f"is {near[0]!r} meant for {missing!r}?" if near else other,
-    )

@@ -93,31 +93,27 @@ class ScoreHeadings:
         """Return what the rows of a block that are scored have, (m,) each."""
         # Numbers, NaN where a score is not known and 0 where no limit is passed; and channels, ""
         # for none.
-        judged = part.judged
-        scores, m, (channels, shares) = judged.scores, len(judged.block), judged.top
-        unknown, called = np.full(m, np.nan), np.array(self.names, dtype=object)
-        found: dict[str, Column] = {
+        judged, scores = part.judged, part.judged.scores
+        m, (channels, shares), called = len(judged.block), judged.top, np.array(self.names, object)
+        found: dict[str, Column | None] = {
+            "distance": scores.distance,
             "spe": scores.spe,
             "t2": scores.t2,
+            "linear": scores.linear,
+            "anomaly_score": scores.anomaly,
             **limits_passed(scores),
             FILLED: judged.filled,
+            **{alarm_column(kind): judged.over.get(kind) for kind in self.alarms},
         }
-        for name, values in (
-            ("distance", scores.distance),
-            ("linear", scores.linear),
-            ("anomaly_score", scores.anomaly),
-        ):
-            found[name] = unknown if values is None else values
         for i in range(TOP):
             top, share = np.full(m, "", dtype=object), np.zeros(m)
             if i < channels.shape[1]:
-                # A row without a residual has no channel to name.
-                top = np.where(shares[:, i] > 0, called[channels[:, i]], "")
                 share = shares[:, i]
+                # A row without a residual has no channel to name.
+                top = np.where(share > 0, called[channels[:, i]], "")
             found[f"top{i + 1}"], found[f"share{i + 1}"] = top, share
-        for kind in self.alarms:
-            found[alarm_column(kind)] = judged.over.get(kind, unknown)
-        return {name: found[name] for name in self.scores}
+        known = ((name, found[name]) for name in self.scores)
+        return {name: np.full(m, np.nan) if each is None else each for name, each in known}
 
 
 FILLED, ALARM = "filled", "alarm_"
@@ -202,18 +198,6 @@ SUFFIX = ".parquet"
 GROUP_ROWS = 1 << 16  # rows that are written together
 
 
-def begins_as_scores(path: Path) -> bool:
-    """Return whether a file is empty, or a Parquet file whose columns are those of scores."""
-    if not path.stat().st_size:
-        return True
-    pa = import_pyarrow()
-    try:
-        names = pa.parquet.read_schema(path).names
-    except (pa.ArrowException, OSError):
-        return False
-    return {"file", "row", "spe", "unscored"} <= {*names}
-
-
 class ParquetScores:
     """A table of scores, written a group of rows at a time."""
 
@@ -253,38 +237,29 @@ class ParquetScores:
 
     def _batch(self, part: FileRows) -> Any:
         pa, headings, n = self._pa, self._headings, len(part.why)
-        numbers = np.arange(part.judged.first, part.judged.first + n)
-        columns = [pa.array([printable(str(part.path))] * n), pa.array(numbers)]
-        carried = carried_texts(headings, part)
+        carried: list[Any] = [
+            [text or None for text in texts] for texts in carried_texts(headings, part)
+        ]
         if headings.timed:
-            columns.append(self._times(part))
-            carried = carried[1:]
-        columns += [pa.array([text or None for text in texts]) for texts in carried]
-        # Where each row is among those with a score; null if it has none.
-        place = np.where(part.why == 0, np.cumsum(part.why == 0) - 1, -1)
-        places = pa.array(place, mask=place < 0)
+            seconds = part.file.seconds(part.recorded)
+            micros = np.round(np.nan_to_num(seconds) * 1e6).astype("M8[us]")
+            carried[0] = np.where(np.isnan(seconds), np.datetime64("NaT"), micros)
+        numbers = np.arange(part.judged.first, part.judged.first + n)
+        columns = [[printable(str(part.path))] * n, numbers, *carried]
         for name, values in headings.columns(part).items():
-            columns.append(self._scores(name, values).take(places))
-        columns.append(pa.array([REASONS[why] if why else None for why in part.why.tolist()]))
+            text = values.dtype == object
+            found = np.full(n, np.nan, dtype=object if text else np.float64)
+            found[part.judged.block.which] = values
+            if name.startswith(("top", "over", "share")):
+                # Empty, as in CSV: no channel, and no limit that is passed.
+                found[found == ("" if text else 0.0)] = np.nan
+            columns.append(found)
+        columns.append([REASONS[why] if why else None for why in part.why.tolist()])
         arrays = [
-            column.cast(field.type) for column, field in zip(columns, self._schema, strict=True)
+            pa.array(values, field.type, from_pandas=True)
+            for values, field in zip(columns, self._schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-    def _times(self, part: FileRows) -> Any:
-        seconds = part.file.seconds(part.recorded)
-        missing = np.isnan(seconds)
-        micros = np.round(np.where(missing, 0.0, seconds) * 1e6).astype(np.int64)
-        return self._pa.array(micros, mask=missing).cast(self._pa.timestamp("us", tz="UTC"))
-
-    def _scores(self, name: str, values: Any) -> Any:
-        pa = self._pa
-        if name.startswith("top"):
-            return pa.array([value or None for value in values.tolist()], pa.string())
-        if name == FILLED:
-            return pa.array(values)
-        none = values == 0 if name.startswith(("over", "share")) else np.isnan(values)
-        return pa.array(values, mask=none)
 
 
 ScoreForm = CsvScoreLines | JsonScoreLines | ParquetScores
@@ -367,8 +342,15 @@ def _file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _are_scores(path: Path) -> bool:
+    if not path.stat().st_size:
+        return True
     if path.suffix == SUFFIX:
-        return begins_as_scores(path)
+        pa = import_pyarrow()
+        try:
+            names = pa.parquet.read_schema(path).names
+        except (pa.ArrowException, OSError):
+            return False
+        return {"file", "row", "spe", "unscored"} <= {*names}
     try:
         with gzip.open(path) if path.suffix == GZIP else path.open("rb") as file:
             head = file.read(len(JSON_HEAD)).decode(errors="replace")

@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from submerge import Array, UsageError
-from submerge_files.reader.clock_column import clock_of
 from submerge_files.reader.column_ranges import ColumnRanges
-from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.formats.intel_lab import USUAL
 from submerge_files.reader.formats.readers import open_file
 from submerge_files.reader.formats.tables import TableFile
 from submerge_files.reader.options import ReadingOptions
-from submerge_files.reader.selection import channels_of
+from submerge_files.reader.plan import FileReading
+from submerge_files.reader.selection import channels_of, clock_of
 from submerge_files.reader.time_form import DAY_FIRST
 
 

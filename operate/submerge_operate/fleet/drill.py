@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
-from submerge.drill.drill import FOUND
+from submerge.drill.drill import BLIND, FOUND, LARGEST
 from submerge.errors import UsageError
 from submerge_files.console.admin_client import AdminCommand, value_in
 from submerge_files.console.options import (
@@ -25,14 +26,115 @@ from submerge_files.console.options import (
     json_option,
     skip_option,
 )
-from submerge_files.console.units import duration, moment, printable
-from submerge_files.drill.table import draw, print_table
+from submerge_files.console.tables import Column, say_notes, table
+from submerge_files.console.units import duration, figure, moment, name_text
 from submerge_operate.fleet.node_places import when_applied
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from submerge_aggregator.questions.survey import DrillView
-    from submerge_files.drill.files import FileAnswer
+    from submerge_files.drill import FileAnswer
     from submerge_files.score.model import Normal
+
+SIZES = ("bias", "drift", "noise")
+
+LEGEND = (
+    "bias, drift, noise: the smallest that raises an alarm in 9 of 10 tries (a drift: what it"
+    " reaches by then); stuck, swap: the share of tries in which one is found. R2: the share of"
+    f" its variance that the other channels explain; below {BLIND:g} it is blind: only a fault that"
+    " takes the channel out of its own range is found."
+)
+
+
+SEVERAL = "Of several nodes: the median, and in brackets the worst."
+
+NONE = f"none: no fault of up to {LARGEST:g} standard deviations of the channel is found"
+
+
+def print_table(channels: Sequence[dict[str, Any]], *, several: bool) -> None:
+    """Print the objects of `in_units`, and what the table means; `several`: of several nodes."""
+    from rich.console import Console
+
+    Console(highlight=False).print(table_of(channels, several=several))
+    click.echo(LEGEND)
+    if several:
+        click.echo(SEVERAL)
+    # Some node finds no size of some fault.
+    if any(each[kind]["worst"] is None for each in channels for kind in SIZES):
+        click.echo(NONE)
+
+
+def table_of(channels: Sequence[dict[str, Any]], *, several: bool) -> Table:
+    """Return the objects of `in_units` as a table; `several`: with the worst node."""
+
+    def size(kind: str) -> Column[dict[str, Any]]:
+        def cell(channel: dict[str, Any]) -> str:
+            median, worst = (
+                "none" if size is None else figure(size)
+                for size in (channel[kind]["median"], channel[kind]["worst"])
+            )
+            return f"{median} ({worst})" if several else median
+
+        return Column(kind, cell, right=True)
+
+    def share(kind: str) -> Column[dict[str, Any]]:
+        return Column(
+            kind, lambda each: "-" if each[kind] is None else f"{each[kind]:.0%}", right=True
+        )
+
+    columns: list[Column[dict[str, Any]]] = [
+        Column("channel", _channel, folds=True),
+        *map(size, SIZES),
+        *map(share, ("stuck", "swap")),
+        Column("R2", lambda each: f"{each['r2']:.2f}", right=True),
+        Column("", _remark, folds=True),
+    ]
+    return table(channels, columns)
+
+
+def _channel(channel: dict[str, Any]) -> str:
+    unit = f" [{name_text(channel['unit'])}]" if channel["unit"] else ""
+    return name_text(channel["channel"]) + unit
+
+
+def _remark(channel: dict[str, Any]) -> str:
+    blind, nodes = channel["blind"], channel["nodes"]
+    if not blind:
+        return ""
+    return "blind" if nodes == blind else f"blind at {blind} of {nodes}"
+
+
+def draw(path: Path, channels: Sequence[dict[str, Any]]) -> None:
+    """Write a picture to `path`, a PNG: the smallest faults of each channel that are found."""
+    from submerge_files.console.figures import Figure, save
+
+    figure = Figure(figsize=(9, 1.2 + 0.22 * len(channels)), layout="constrained")
+    chart = figure.subplots()
+    rows = np.arange(len(channels))
+    for i, kind in enumerate(SIZES):
+        shift, color = 0.25 * (i - 1), f"C{i}"
+        spreads = [[_drawn(each, size) for size in each[kind].values()] for each in channels]
+        best, median, worst = np.array(spreads).T
+        chart.hlines(rows + shift, best, worst, color=color, lw=1.2)
+        chart.plot(median, rows + shift, "o", ms=3.5, color=color, label=kind)
+    for row, each in zip(rows.tolist(), channels, strict=True):
+        if each["blind"]:
+            chart.axhspan(row - 0.5, row + 0.5, color="C3", alpha=0.12, lw=0)
+    chart.set_xscale("log", base=2)
+    chart.axvline(LARGEST, color="0.7", lw=0.8)
+    chart.set_yticks(rows, [each["channel"] for each in channels], fontsize="small")
+    chart.invert_yaxis()
+    chart.set_xlabel(
+        "smallest fault that is found, in standard deviations (of nodes: scales) of the channel"
+        f" (at {LARGEST:g}: none); shaded: blind"
+    )
+    figure.legend(fontsize="small", loc="outside upper center", ncols=3)
+    save(figure, path, dpi=130)
+
+
+def _drawn(channel: dict[str, Any], size: float | None) -> float:
+    return LARGEST if size is None else min(size / channel["deviation"], LARGEST)
 
 
 def ask_nodes(at: AggregatorOptions, nodes: Sequence[str], *, anyway: bool) -> None:
@@ -169,10 +271,10 @@ def _on_files(
     quantity: str,
     **reading: Any,
 ) -> None:
-    from submerge.history.knowledge import Learnt
     from submerge_files import model_file
     from submerge_files.console.progress import advancing
-    from submerge_files.drill.files import DrillRequest, drill_files
+    from submerge_files.detect.run import alarms_at
+    from submerge_files.drill import FaultsToTry, drill_files
     from submerge_files.reader import ReadingOptions
     from submerge_files.score.model import of_file
     from submerge_files.score.run import ScoreRequest, chosen_rows
@@ -184,17 +286,12 @@ def _on_files(
     asked = ScoreRequest(
         normal, files, when=condition, reading=options, allow_missing=True, remembered=remembered
     )
-    request = DrillRequest(
-        settings=_settings(at_most, period),
-        within=rows,
-        reading=asked,
-        highest=(saved.learnt or Learnt(saved.model)).highest,
-    )
+    faults = FaultsToTry(alarms_at(at_most, 0.0 if period is None else duration(period)), rows)
+    given = saved.model, asked, faults, saved.known.highest
     notes = dict.fromkeys(normal.notes)
     with advancing("drill", len(files) * normal.channels) as advance:
-        answers = list(drill_files(saved.model, request, note=notes.setdefault, advance=advance))
-    for note in notes:
-        click.echo(printable(f"note: {note}"), err=True)
+        answers = list(drill_files(*given, note=notes.setdefault, advance=advance))
+    say_notes(notes)
     _show(answers, normal, at_most, plot, as_json=as_json)
 
 
@@ -225,15 +322,3 @@ def _show(
 
 def _span(numbers: list[int]) -> str:
     return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-
-
-def _settings(at_most: str, period: str | None) -> Any:
-    """Return the alarm settings of the options, read as a client's configuration reads them."""
-    from submerge_client.config.alarms import AlarmsConfig, LearnConfig
-
-    settings = AlarmsConfig(at_most=at_most).settings(
-        LearnConfig(), 0.0 if period is None else duration(period)
-    )
-    if settings is None:
-        raise UsageError("--at-most off raises no alarms: give a rate")
-    return settings

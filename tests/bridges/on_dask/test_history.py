@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 from submerge import UsageError
 from submerge.condition import Condition, InState
 from submerge.errors import NothingLearnt
-from submerge.history import chunk_keys
 from submerge.history.fit import Fitted
 from submerge.history.recording import TimeSpan
 from submerge.history.settings import SOON, FitSettings
-from submerge_files import stretches
 from submerge_files.detect.run import DetectRequest, as_object, detect
 from submerge_files.fit import apart
 from submerge_files.model_file import learnt_of
-from submerge_files.reader import ReadingOptions, open_recordings
+from submerge_files.reader import ReadingOptions, open_recordings, recordings
 from support.six_channels import EPOCH, NAMES, PERIOD, SCALE, normal
 from support.workers import WorkersHere, assert_alike, file_bytes, on_workers, plain
 
@@ -32,8 +30,8 @@ pq = pytest.importorskip("pyarrow.parquet")
 @pytest.fixture
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks of some hundred rows, so that many of them share a file and a cell."""
-    monkeypatch.setattr(chunk_keys, "ROWS", 128)
-    monkeypatch.setattr(stretches, "MOST_ROWS", 256)
+    monkeypatch.setattr("submerge.history.fit.CHUNK", 128)
+    monkeypatch.setattr(recordings, "MOST_PIECE", 256)
     monkeypatch.setattr(apart, "LEAST_ROWS", 200)
     monkeypatch.setattr(apart, "LOOKED", 2)
 
@@ -90,7 +88,7 @@ def test_so_it_does_where_rows_come_once_more_for_their_gaps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """More rows with rare gaps than are kept: which of them stay depends on the task."""
-    monkeypatch.setattr("submerge.history.cell_learner.MOST_RARE", 32)
+    monkeypatch.setattr("submerge.history.folds.MOST_RARE", 32)
     rows = normal(3000)
     rows[np.random.default_rng(4).random(rows.shape) < 0.08] = np.nan
     assert_alike(*both(written(tmp_path, rows, [1000]), FitSettings(), 0), within=5e-3)

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge.history.chunk_keys import ROWS, ChunkKeys
+from submerge.history.fit import CHUNK, ChunkKeys
 from submerge.history.recording import Recorded
 from submerge.protocol.history import Chunk
 
@@ -68,7 +68,7 @@ def test_the_same_rows_are_one_chunk():
 
 
 def test_long_files_have_several_chunks():
-    rows = np.zeros((ROWS + 10, 3))
+    rows = np.zeros((CHUNK + 10, 3))
     first, second = sorted(keys(Recorded("m", rows, None, "f")), key=lambda chunk: -chunk.rows)
 
-    assert (ROWS, 10) == (first.rows, second.rows)
+    assert (CHUNK, 10) == (first.rows, second.rows)

@@ -421,7 +421,7 @@ def test_a_grid_has_cells_of_some_rows_and_doubles_exactly():
     cell, _ = grid.first_cell(part, 0, 0, 0)
 
     assert 64 * 60.0 <= grid.unit < 2 * 64 * 60.0
-    assert cell.parent == grid.doubled.first_cell(part, 0, 0, 0)[0]
+    assert cell.larger(longer=True) == grid.larger(longer=True).first_cell(part, 0, 0, 0)[0]
 
 
 def read(parts: list[Recorded]) -> Iterator[Recorded]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from submerge.history import cell_learner
+from submerge.history import folds
 from submerge.history.detection import watching
 from submerge.history.first_pass import FirstPass
 from submerge.history.fit import fit
@@ -94,7 +94,7 @@ def test_what_is_learnt_is_what_all_rows_say(kind):
 @pytest.mark.slow
 def test_more_rare_gaps_than_are_kept_are_filled_by_all_of_them(monkeypatch):
     """Forty channels, each row with a pattern of its own: rows come once more."""
-    monkeypatch.setattr(cell_learner, "MOST_RARE", 1 << 12)  # of some hours, not of days
+    monkeypatch.setattr(folds, "MOST_RARE", 1 << 12)  # of some hours, not of days
     rng = np.random.default_rng(3)
     loadings = rng.normal(size=(5, 40))
     draw = lambda n: rng.normal(size=(n, 5)) @ loadings + 0.1 * rng.normal(size=(n, 40))  # noqa: E731

@@ -18,13 +18,12 @@ from submerge_files.reader import (
     ReadingOptions,
     Recordings,
     open_recordings,
-    parts,
     recordings,
-    time_order,
 )
 from submerge_files.reader.column_ranges import FOLDED, ColumnRanges
-from submerge_files.reader.file_rows import FileReading
 from submerge_files.reader.formats import tables
+from submerge_files.reader.options import ONLY_MACHINE
+from submerge_files.reader.plan import FileReading
 
 START = 1_795_428_000.0
 NAMES = ("flow", "temp", "load")
@@ -324,7 +323,7 @@ def test_sorting_merges_files_and_leaves_out_what_is_there_twice(tmp_path: Path)
 
 def test_sorting_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More rows than the stated memory are refused."""
-    monkeypatch.setattr(time_order, "SORT_BYTES", 1000)
+    monkeypatch.setattr(recordings, "SORT_BYTES", 1000)
     path = written(tmp_path / "a.csv", *history(100))
 
     with pytest.raises(UsageError, match="rows to sort, got more; sort the files before"):
@@ -425,7 +424,7 @@ def test_blocks_are_bounded_and_numbered(tmp_path: Path, name: str) -> None:
     blocks = list(opened(path).rows())
 
     sizes = [len(block.rows) for block in blocks]
-    assert parts.ONLY_MACHINE == blocks[0].machine
+    assert ONLY_MACHINE == blocks[0].machine
     assert max(sizes) <= 4096
     assert [*np.cumsum([1, *sizes[:-1]])] == [block.first for block in blocks]
 

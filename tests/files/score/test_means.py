@@ -16,8 +16,7 @@ from submerge.history.recording import Recorded
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.summaries import Subspaces
 from submerge.stats.node_mean import OwnMean
-from submerge_files.score.mean import deviations_of
-from submerge_files.score.model import of_file
+from submerge_files.score.model import deviations_of, of_file
 from submerge_files.score.node_file import first_rows
 from support.commands import shell
 from support.pump_files import readings, write

@@ -9,11 +9,9 @@
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -197,18 +195,23 @@ def opened(source: Source) -> ArrowFile:
         raise refusal(
             path, expected="Feather 2", got="Feather 1", hint="write it again with pyarrow"
         )
-    file = ArrowFile(path, (), 0, True, (), True, _format(source))
+    form = next(magic for magic in (PARQUET, FILE, STREAM) if source.head.startswith(magic))
+    file = ArrowFile(path, (), 0, True, (), True, form)
+    head, n = list[Any](), 0
     with _blaming(path):
-        schema = file._schema()
+        with file._reader() as reader:
+            schema = reader.schema_arrow if form == PARQUET else reader.schema
         check_distinct(path, schema.names)
         check_types(pa, path, schema)
-        readable = [i for i, field in enumerate(schema) if kind_of(pa, field.type) != Kind.OTHER]
+        known = {f.name: f for f in schema if kind_of(pa, f.type) != Kind.OTHER}
         file._check_batches(pa)
-        head = file._first([schema.names[i] for i in readable], HEAD_ROWS + 1)
-    n = sum(batch.num_rows for batch in head)
+        for batch in file._batches([*known], HEAD_ROWS + 1):
+            head.append(batch)
+            n += batch.num_rows
+            if n > HEAD_ROWS:
+                break
     if n == 0:
         raise refusal(path, expected="rows", got="none", hint="check how it was written")
-    known = {schema.names[i] for i in readable}
     columns = tuple(
         column_of(pa, field, [b.column(field.name) for b in head] if field.name in known else None)
         for field in schema
@@ -225,7 +228,7 @@ class ArrowFile(TableFile):
         """Rows of a Parquet file, as it says itself; 0 for the other formats."""
         if self._format != PARQUET:
             return 0
-        with _blaming(self.path), self._parquet() as file:
+        with _blaming(self.path), self._reader() as file:
             return int(file.metadata.num_rows)
 
     def blocks(
@@ -240,62 +243,43 @@ class ArrowFile(TableFile):
                 rows = columns_in(pa, batch, [names[i] for i in numbers])
                 yield RawRows(rows, tuple(batch.column(names[i]) for i in texts))
 
-    def _schema(self) -> Any:
+    @contextmanager
+    def _reader(self) -> Iterator[Any]:
         pa = import_pyarrow()
-        if self._format == PARQUET:
-            with self._parquet() as file:
-                return file.schema_arrow
-        with self.path.open("rb") as stream, _reader(pa, self._format, stream) as reader:
-            return reader.schema
+        with ExitStack() as opened:
+            place: Any = self.path
+            # A buffer for each column, in place of the whole row group's bytes.
+            buffers = {"buffer_size": 1 << 16, "pre_buffer": False}
+            if self._format != PARQUET or is_remote(place):
+                place = opened.enter_context(place.open("rb"))
+                # Ranges of all columns wanted are asked for at once: each request takes its time.
+                buffers = {"pre_buffer": True}
+            if self._format == PARQUET:
+                yield opened.enter_context(pa.parquet.ParquetFile(place, **buffers))
+            else:
+                read = pa.ipc.open_file if self._format == FILE else pa.ipc.open_stream
+                yield opened.enter_context(read(place))
 
     def _batches(self, wanted: Sequence[str], most: int, begin: int = 0) -> Iterator[Any]:
-        """Yield record batches of at most `most` rows, with the columns wanted."""
-        found = self._from_group if self._format == PARQUET else self._from_start
-        return found(wanted, most, begin)
-
-    def _parquet(self) -> Any:
-        pa = import_pyarrow()
-        if is_remote(self.path):
-            # Ranges of all columns wanted are asked for at once: each request takes its time.
-            return pa.parquet.ParquetFile(self.path.open("rb"), pre_buffer=True)
-        # A buffer for each column, in place of the whole row group's bytes.
-        return pa.parquet.ParquetFile(self.path, buffer_size=1 << 16, pre_buffer=False)
-
-    def _from_group(self, wanted: Sequence[str], most: int, begin: int) -> Iterator[Any]:
-        """Yield the batches of a Parquet file from a row on."""
-        with self._parquet() as file:
-            self._check_groups(file.metadata, wanted)
-            sizes = (file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))
-            ends = list(accumulate(sizes))
-            first = bisect_right(ends, begin)
-            skipped = begin - (ends[first - 1] if first else 0)
-            groups = list(range(first, len(ends)))
-            for batch in file.iter_batches(most, row_groups=groups, columns=list(wanted)):
-                n = min(skipped, batch.num_rows)
-                skipped -= n
-                if n < batch.num_rows:
-                    yield batch.slice(n)
-
-    def _from_start(self, wanted: Sequence[str], most: int, begin: int) -> Iterator[Any]:
-        """Yield the batches of another file from a row on."""
-        pa = import_pyarrow()
-        with self.path.open("rb") as stream, _reader(pa, self._format, stream) as reader:
-            for batch in _each(reader):
+        """Yield record batches of at most `most` rows, with the columns wanted, from a row on."""
+        with self._reader() as reader:
+            if self._format == PARQUET:
+                self._check_groups(reader.metadata, wanted)
+                groups = [*range(reader.num_row_groups)]
+                while groups and begin >= (n := reader.metadata.row_group(groups[0]).num_rows):
+                    begin -= n
+                    del groups[0]
+                batches = reader.iter_batches(most, row_groups=groups, columns=list(wanted))
+            elif self._format == FILE:
+                batches = map(reader.get_batch, range(reader.num_record_batches))
+            else:
+                batches = reader
+            for batch in batches:
                 used = batch.select(list(wanted))
                 skipped = min(begin, used.num_rows)
                 begin -= skipped
                 for at in range(skipped, used.num_rows, most):
                     yield used.slice(at, most)
-
-    def _first(self, wanted: Sequence[str], most: int) -> list[Any]:
-        """Return the first rows, in as many batches as they are in."""
-        found, n = [], 0
-        for batch in self._batches(wanted, most):
-            found.append(batch)
-            n += batch.num_rows
-            if n >= most:
-                break
-        return found
 
     def _check_batches(self, pa: Any) -> None:
         if self._format == PARQUET:
@@ -331,10 +315,6 @@ class ArrowFile(TableFile):
         )
 
 
-def _format(source: Source) -> bytes:
-    return next(magic for magic in (PARQUET, FILE, STREAM) if source.head.startswith(magic))
-
-
 def import_pyarrow() -> Any:
     """Return pyarrow, or refuse with the extra that brings it."""
     try:
@@ -365,15 +345,3 @@ def _blaming(path: Path) -> Iterator[None]:
             got=f"one that pyarrow cannot read ({reason})",
             hint="copy or write it again; with polars, write_parquet or write_ipc_stream",
         ) from error
-
-
-def _reader(pa: Any, form: bytes, stream: Any) -> Any:
-    return pa.ipc.open_file(stream) if form == FILE else pa.ipc.open_stream(stream)
-
-
-def _each(reader: Any) -> Iterator[Any]:
-    if hasattr(reader, "num_record_batches"):
-        for i in range(reader.num_record_batches):
-            yield reader.get_batch(i)
-    else:
-        yield from reader

@@ -20,8 +20,7 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -48,15 +47,6 @@ _LINE = re.compile(
     rb"^[ \t]*\d{4}-\d\d-\d\d[ \t]+\d\d:\d\d:\d\d(\.\d+)?([ \t]+\d+){2}([ \t\r\n]|$)", re.M
 )
 _SEPARATOR = re.compile(rb"[ \t]")
-_BUFFER = 1 << 20
-
-
-class MoteReadings(NamedTuple):
-    """Readings in the order of their lines, (n, q) for q quantities, NaN for a missing field."""
-
-    epochs: npt.NDArray[np.int64]
-    motes: npt.NDArray[np.int8]
-    values: Array
 
 
 class MoteLog(NamedTuple):
@@ -88,91 +78,76 @@ def recognizes(head: bytes) -> bool:
 def read(source: Source, quantity: str) -> MoteLog:
     """Read one quantity of a log, or "all"."""
     wanted = QUANTITIES if quantity == "all" else (quantity,)
-    first = QUANTITIES.index(wanted[0])
-    stamps: dict[int, str] = {}
-    with source.unpacked() as stream:
-        lines = _stamped(_lines(source, stream), stamps)
-        readings, left_out = _collect(lines, slice(first, first + len(wanted)))
-
-    name = source.path.name
-    present = np.flatnonzero(~np.isnan(readings.values).all(axis=1))
-    silent = len(readings.values) - len(present)
-    readings = MoteReadings(
-        readings.epochs[present], readings.motes[present], readings.values[present]
-    )
+    first, name = QUANTITIES.index(wanted[0]), source.path.name
+    cells, values, stamps, left_out = _collected(source, slice(first, first + len(wanted)))
     notes = [f"{counted(n, *BAD[kind])} left out of {name}" for kind, n in left_out.items() if n]
-    if silent:
+    present = ~np.isnan(values).all(axis=1)
+    if silent := len(values) - int(np.count_nonzero(present)):
         notes.append(f"{counted(silent, 'row')} of {name} without {' or '.join(wanted)} left out")
-    if len(readings.epochs) == 0:
+    cells, values = cells[present], values[present]
+    if not len(cells):
         raise refusal(
             source.path,
             expected=f"readings of {' or '.join(wanted)}",
             got="none: " + "; ".join(notes),
             hint="choose another quantity, or check how the log was cut",
         )
-    epochs, motes, rows, repeated = _matrix(readings)
-    if repeated:
+    epochs, row = np.unique(cells[:, 0], return_inverse=True)
+    motes, column = np.unique(cells[:, 1], return_inverse=True)
+    place = row * len(motes) + column
+    rows = np.full((len(epochs) * len(motes), len(wanted)), np.nan)
+    for i in range(len(wanted)):
+        # NumPy does not define which of several writes to a place wins: reversed, the first of
+        # each is the last reading.
+        known = np.flatnonzero(~np.isnan(values[:, i]))[::-1]
+        places, last = np.unique(place[known], return_index=True)
+        rows[places, i] = values[known[last], i]
+    if repeated := len(place) - len(np.unique(place)):
         notes.append(f"{counted(repeated, 'repeated reading')} in {name}: the last one counts")
     names = [f"mote{mote}" for mote in motes]
     if quantity == "all":
         names = [f"{mote}.{each}" for mote in names for each in wanted]
-    known = [stamps.get(epoch, "") for epoch in epochs.tolist()]
-    return MoteLog(tuple(names), rows, known, tuple(notes))
+    known_stamps = [stamps.get(epoch, "") for epoch in epochs.tolist()]
+    return MoteLog(tuple(names), rows.reshape(len(epochs), -1), known_stamps, tuple(notes))
 
 
-def _stamped(lines: Iterable[bytes], stamps: dict[int, str]) -> Iterator[bytes]:
-    """Yield the same lines, and keep the earliest date and time of each epoch."""
-    for line in lines:
-        if _LINE.match(line):
-            day, clock, epoch = line.split(None, 3)[:3]
-            stamp = f"{day.decode()} {clock.decode()}"
-            stamps[int(epoch)] = min(stamp, stamps.get(int(epoch), stamp))
-        yield line
-
-
-def _lines(source: Source, stream: BinaryIO) -> Iterable[bytes]:
-    # GzipFile finds lines in Python; a buffer over it finds them in C.
-    return io.BufferedReader(stream, _BUFFER) if source.packed else stream  # type: ignore[type-var]
-
-
-def _collect(lines: Iterable[bytes], wanted: slice) -> tuple[MoteReadings, Counter[str]]:
-    """Read the lines once; return the usable readings, and the counts of bad lines by kind."""
-    epochs, motes, values = array("q"), array("b"), array("d")
+def _collected(
+    source: Source, wanted: slice
+) -> tuple[npt.NDArray[np.int64], Array, dict[int, str], Counter[str]]:
+    """Return epochs and motes (n, 2), their values, each epoch's first time, and bad lines."""
+    cells, values, stamps = array("q"), array("d"), dict[int, str]()
     left_out = Counter(dict.fromkeys(BAD, 0))
-    for line in lines:
-        fields = line.split()
-        if len(fields) != FIELDS:
-            if not fields:
-                continue
-            fields = _in_place(line)
+    with source.unpacked() as stream:
+        # GzipFile finds lines in Python; a buffer over it finds them in C.
+        lines: Any = io.BufferedReader(cast("Any", stream), 1 << 20) if source.packed else stream
+        for line in lines:
+            fields = line.split()
+            if _LINE.match(line):
+                stamp = f"{fields[0].decode()} {fields[1].decode()}"
+                stamps[int(fields[2])] = min(stamp, stamps.get(int(fields[2]), stamp))
+            if len(fields) != FIELDS and fields:
+                fields = _in_place(line)
             if len(fields) < 4:
-                left_out["truncated"] += 1
+                left_out["truncated"] += bool(fields)
                 continue
-        try:
-            epoch, mote = int(fields[2]), int(fields[3])
-            readings = list(map(float, fields[4:]))
-        except ValueError:
-            left_out["broken"] += 1
-            continue
-        # Python reads 1_000 as a number; a log has no such numbers.
-        if (
-            len(fields) > FIELDS
-            or not 0 <= epoch <= LATEST
-            or b"_" in line
-            or math.inf in readings
-            or -math.inf in readings
-        ):
-            left_out["broken"] += 1
-        elif not 1 <= mote <= MOTES:
-            left_out["unknown"] += 1
-        else:
-            epochs.append(epoch)
-            motes.append(mote)
-            values.extend(readings[wanted])
+            try:
+                epoch, mote = int(fields[2]), int(fields[3])
+                readings = list(map(float, fields[4:]))
+            except ValueError:
+                left_out["broken"] += 1
+                continue
+            # Python reads 1_000 as a number; a log has no such numbers.
+            odd = len(fields) > FIELDS or b"_" in line or any(map(math.isinf, readings))
+            if odd or not 0 <= epoch <= LATEST:
+                left_out["broken"] += 1
+            elif not 1 <= mote <= MOTES:
+                left_out["unknown"] += 1
+            else:
+                cells.extend((epoch, mote))
+                values.extend(readings[wanted])
     width = wanted.stop - wanted.start
-    return MoteReadings(
-        np.asarray(epochs), np.asarray(motes), np.asarray(values).reshape(-1, width)
-    ), left_out
+    found = np.asarray(cells).reshape(-1, 2), np.asarray(values).reshape(-1, width)
+    return *found, stamps, left_out
 
 
 def _in_place(line: bytes) -> list[bytes]:
@@ -184,23 +159,3 @@ def _in_place(line: bytes) -> list[bytes]:
     if len(fields) < 4:
         return fields
     return [field or b"nan" for field in fields] + [b"nan"] * (FIELDS - len(fields))
-
-
-def _matrix(
-    readings: MoteReadings,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int8], Array, int]:
-    """Return readings by epoch and mote: these, (epochs, motes * q), and how many repeat."""
-    epochs, row = np.unique(readings.epochs, return_inverse=True)
-    motes, column = np.unique(readings.motes, return_inverse=True)
-    cell = row * len(motes) + column
-    width = readings.values.shape[1]
-    flat = np.full((len(epochs) * len(motes), width), np.nan)
-    for quantity in range(width):
-        present = np.flatnonzero(~np.isnan(readings.values[:, quantity]))
-        # NumPy does not define which of several writes to a cell wins. Reversed, the first
-        # of each cell is the last reading.
-        present = present[::-1]
-        cells, last = np.unique(cell[present], return_index=True)
-        flat[cells, quantity] = readings.values[present[last], quantity]
-    repeated = len(cell) - len(np.unique(cell))
-    return epochs, motes, flat.reshape(len(epochs), -1), repeated

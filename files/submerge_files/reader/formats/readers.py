@@ -156,13 +156,19 @@ class TextFile(TableFile):
             raise NotParsed from error
         names = [str(i) for i in range(len(self.columns))]
         wanted = [*numbers, *texts] or [0]
-        types = {names[i]: self._type(pa, i) for i in numbers}
+        known = {i: {*self.columns[i].full} for i in numbers}
+        truth = {i for i, full in known.items() if full and full <= TRUTH.keys()}
+        types = {names[i]: pa.bool_() if i in truth else pa.float64() for i in numbers}
         types |= {names[i]: pa.string() for i in wanted if i not in {*numbers}}
         with ExitStack() as opened:
             try:
                 parsed = opened.enter_context(
                     csv.open_csv(
-                        self._stream(pa, opened),
+                        opened.enter_context(
+                            self._source.unpacked()
+                            if self._source.packed or is_remote(self.path)
+                            else pa.OSFile(str(self.path))
+                        ),
                         csv.ReadOptions(
                             use_threads=False,
                             block_size=BLOCK_BYTES,
@@ -189,15 +195,6 @@ class TextFile(TableFile):
                         yield RawRows(rows, tuple(part.column(names[i]) for i in texts))
             except pa.ArrowInvalid as error:
                 raise NotParsed from error
-
-    def _type(self, pa: Any, place: int) -> Any:
-        full = self.columns[place].full
-        return pa.bool_() if full and all(value in TRUTH for value in full) else pa.float64()
-
-    def _stream(self, pa: Any, opened: ExitStack) -> Any:
-        if self._source.packed or is_remote(self.path):
-            return opened.enter_context(self._source.unpacked())
-        return opened.enter_context(pa.OSFile(str(self.path)))
 
 
 def _column(name: str, fields: Sequence[str], form: text.TextForm, *, heading: bool) -> ColumnHead:
@@ -255,19 +252,13 @@ class MatrixFile(TableFile):
         times = to_seconds(log.stamps)
         order = np.argsort(times, kind="stable")[: np.isfinite(times).sum()]
         lost = len(times) - len(order)
-        notes = [f"{counted(lost, 'epoch')} without a time left out"] if lost else []
+        said = [f"{counted(lost, 'epoch')} without a time left out"] if lost else []
         rows = np.column_stack([times, log.rows])[order]
-        head = rows[:HEAD_ROWS]
-        columns = [head_of(name, head[:, i + 1]) for i, name in enumerate(log.names)]
+        n, head = len(rows), rows[:HEAD_ROWS]
         clock = ColumnHead("time", Kind.TIMES, _texts(head[:, 0]), typed=True)
-        said = (*log.notes, *notes)
-
-        def some(begin: int, end: int) -> Array:
-            return rows[begin:end]
-
-        n, columns = len(rows), [clock, *columns]
-        whole = n <= HEAD_ROWS
-        return cls(source.path, tuple(columns), len(head), whole, said, True, n, some, quantity)
+        columns = [head_of(name, head[:, i]) for i, name in enumerate(log.names, 1)]
+        table = (clock, *columns), len(head), n <= HEAD_ROWS, (*log.notes, *said), True
+        return cls(source.path, *table, n, lambda begin, end: rows[begin:end], quantity)
 
     def blocks(
         self, numbers: Sequence[int], texts: Sequence[int], begin: int = 0

@@ -67,18 +67,6 @@ class RemotePath:
         with _blaming(self):
             return system.open(place, mode)
 
-    def matches(self) -> Sequence[Path]:
-        """Return the files that a pattern means, in the order of names; or the path itself."""
-        if not any(sign in self.url for sign in "*?["):
-            return [cast("Path", self)]
-        system, place = _system(self.url)
-        with _blaming(self):
-            found = sorted(map(str, system.glob(place)))
-        if not found:
-            hint = "check the pattern and its folder"
-            raise refusal(self, expected="files that match", got="none", hint=hint)
-        return [cast("Path", RemotePath(str(system.unstrip_protocol(each)))) for each in found]
-
 
 class RemoteSource(Source):
     """One remote file, plain or gzip."""
@@ -102,9 +90,18 @@ def is_remote(path: object) -> bool:
     return isinstance(path, RemotePath)
 
 
-def remote_matches(path: object) -> Sequence[Path]:
-    """Return the files that a remote path means."""
-    return path.matches() if isinstance(path, RemotePath) else []
+def remote_matches(path: Path) -> Sequence[Path]:
+    """Return the files that a remote path means, in the order of names: it may be a pattern."""
+    url = str(path)
+    if not any(sign in url for sign in "*?["):
+        return [path]
+    system, place = _system(url)
+    with _blaming(path):
+        found = sorted(map(str, system.glob(place)))
+    if not found:
+        hint = "check the pattern and its folder"
+        raise refusal(path, expected="files that match", got="none", hint=hint)
+    return [cast("Path", RemotePath(str(system.unstrip_protocol(each)))) for each in found]
 
 
 def source_of(path: Path) -> Source:

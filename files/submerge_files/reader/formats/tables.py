@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from submerge import Array
+from submerge_client.datasets.source import Place
 
 HEAD_ROWS = 256  # rows that show what a column holds
 
@@ -93,6 +94,9 @@ class TableFile:
         """Leave out what settled how it is read; of the first values one says their type."""
         columns = tuple(replace(each, values=each.full[:1]) for each in self.columns)
         return self.__dict__ | {"columns": columns}
+
+    def place(self, column: int) -> Place:
+        return Place(self.path, column=column + 1, name=self.columns[column].name)
 
     def at(self, row: int) -> str:
         """Return where a row is, counted from 1: "line 7" or "row 6"."""

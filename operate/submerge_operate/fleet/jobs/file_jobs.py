@@ -20,7 +20,7 @@ from submerge.jobs.membership import KINDS_WITH_CLUSTERS, ClusterMembership
 from submerge.stats.moments import Moments, pooled
 from submerge_aggregator.jobs.record import JobRecord
 from submerge_client.files import atomic_write, writing_to
-from submerge_files.console.progress import counting
+from submerge_files.console.progress import advancing
 from submerge_files.console.units import csv_text
 from submerge_files.reader import ReadingOptions, Recordings, open_recordings
 from submerge_files.reader.options import BY_FILE
@@ -138,7 +138,7 @@ def open_files(asked: JobOnFiles) -> Recordings:
 def _rows(recordings: Recordings, *, shown: bool) -> RowsByNode:
     parts: dict[str, list[Array]] = {}
     left_out = 0
-    with counting("rows read", shown=shown) as advance:
+    with advancing("rows read", shown=shown) as advance:
         for recorded in recordings.rows():
             whole = recorded.rows[np.isfinite(recorded.rows).all(axis=1)]
             left_out += len(recorded.rows) - len(whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from submerge.stats.residual_scale import READY_S, ResidualScale
 from submerge.stats.resolution import Resolution
 from submerge.stats.statistic import raised_by
 from submerge_files.console.units import in_words
-from submerge_files.score.mean import about_rows
+from submerge_files.score.model import about_rows
 from submerge_files.score.run import ScoreRequest
 
 MOST_SPANS = 128  # spans of a file's rows that each fault is tried on, with both signs
@@ -49,12 +49,6 @@ class FaultsToTry:
             return self.within
         # With fewer there is no k-of-m statistic of rows after the fault alone.
         return max(block_rows(0.0, self.settings.period_s) or WITHOUT_PERIOD, 2 * self.settings.of)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DrillRequest(FaultsToTry):
-    reading: ScoreRequest
-    highest: HighestSoFar = field(default_factory=HighestSoFar)
 
 
 @dataclass(frozen=True)
@@ -84,21 +78,23 @@ def limits_of(model: Model, settings: AlarmSettings, highest: HighestSoFar) -> A
 
 def drill_files(
     model: Model,
-    wanted: DrillRequest,
+    reading: ScoreRequest,
+    wanted: FaultsToTry,
+    highest: HighestSoFar,
     *,
     note: Callable[[str], None],
     advance: Callable[[int], None] = lambda _: None,
 ) -> Iterator[FileAnswer]:
     """Drill each file."""
-    limits = limits_of(model, wanted.settings, wanted.highest)
+    limits = limits_of(model, wanted.settings, highest)
     if limits.provisional_s:
         note(
             "limits are provisional, for the group was monitored too short for that rate: about"
             f" one false alarm in {in_words(limits.provisional_s)}"
         )
-    for path in wanted.reading.files:
+    for path in reading.files:
         try:
-            scorer, rows = _newest(path, wanted.reading, note)
+            scorer, rows = _newest(path, reading, note)
             answer = drill_rows(scorer, rows, limits, wanted, advance)
         except UsageError as error:
             place = "" if str(error).startswith(str(path)) else f"{path}: "
@@ -139,7 +135,11 @@ def drill_rows(
 ) -> FileAnswer:
     """Try faults on rows (n, width), scaled; `advance` takes numbers of channels."""
     if model.residual_scale is None and len(rows):
-        model = replace(model, residual_scale=_typical_errors(model, rows))
+        errors = model.score(rows).sure_errors
+        gaps = np.isnan(rows[:, : errors.shape[1]])
+        typical = ResidualScale.none(errors.shape[1])
+        typical = typical.after(np.where(gaps, np.nan, errors), READY_S)
+        model = replace(model, residual_scale=typical)
     settings, tried = wanted.settings, spans(len(rows), wanted.rows, wanted.most_spans)
     noise = np.random.default_rng(wanted.seed).standard_normal(2 * wanted.most_spans * wanted.rows)
     how = {"after": settings.after, "of": settings.of}
@@ -149,10 +149,3 @@ def drill_rows(
         answers.append(drill.answer(channel))
         advance(1)
     return FileAnswer(len(rows), len(drill.spans.starts), tried.rows, tuple(answers))
-
-
-def _typical_errors(model: NodeScorer, rows: Array) -> ResidualScale:
-    errors = model.score(rows).sure_errors
-    gaps = np.isnan(rows[:, : errors.shape[1]])
-    none = ResidualScale.none(errors.shape[1])
-    return none.after(np.where(gaps, np.nan, errors), READY_S)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submerge_files.level import AT_ONCE, FEWEST, AnotherLevel
+from submerge_files.score.model import AT_ONCE, FEWEST, AnotherLevel
 
 NAMES = ("flow", "speed")
 

@@ -1,1 +1,0 @@
-"""`submerge drill`: what a fleet's alarms would find, and what they would miss."""
