@@ -3,7 +3,8 @@
     python benchmarks/papers/every.py --quick --into build/papers
 
 Without `--into` the committed results are measured again; then `page.py` makes their page. A quick
-run never goes over them. Each figure is a process of its own, with its own progress.
+run never goes over them. Each figure is a process of its own, with its own progress; in the end stands
+how long each took.
 """
 
 import subprocess
@@ -15,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import click
 
+import measure
 from papers.frame import RESULTS
 from papers.page import ORDER
 
@@ -47,11 +49,15 @@ def main(quick: bool, only: tuple[str, ...], into: Path) -> None:
         )
     for name in only or ORDER:
         (into / name).parent.mkdir(parents=True, exist_ok=True)
-    failed = [
-        name
-        for name in only or ORDER
-        if subprocess.run(command_of(name, into, quick=quick), check=False).returncode  # noqa: S603 (our own)
-    ]
+    took, failed = {}, []
+    for name in only or ORDER:
+        began = measure.seconds()
+        if subprocess.run(command_of(name, into, quick=quick), check=False).returncode:  # noqa: S603 (our own)
+            failed.append(name)
+        took[name] = measure.seconds() - began
+    for name, seconds in sorted(took.items(), key=lambda each: -each[1]):
+        click.echo(f"{seconds:8.1f} s  {name}")
+    click.echo(f"{sum(took.values()) / 60:8.1f} min together")
     if failed:
         raise click.ClickException(f"not measured: {', '.join(failed)}")
 
