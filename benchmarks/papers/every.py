@@ -3,12 +3,13 @@
     python benchmarks/papers/every.py --quick --into build/papers
 
 Without `--into` the committed results are measured again; then `page.py` makes their page. A quick
-run never goes over them. Each figure is a process of its own, with its own progress; in the end stands
-how long each took.
+run never goes over them. Each figure is a process of its own, with its own progress. The last lines
+say how long each took.
 """
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 # Run as a file: the benchmarks' folder is on the path of modules that import each other.
@@ -16,7 +17,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import click
 
-import measure
 from papers.frame import RESULTS
 from papers.page import ORDER
 
@@ -51,10 +51,10 @@ def main(quick: bool, only: tuple[str, ...], into: Path) -> None:
         (into / name).parent.mkdir(parents=True, exist_ok=True)
     took, failed = {}, []
     for name in only or ORDER:
-        began = measure.seconds()
+        began = time.monotonic()
         if subprocess.run(command_of(name, into, quick=quick), check=False).returncode:  # noqa: S603 (our own)
             failed.append(name)
-        took[name] = measure.seconds() - began
+        took[name] = time.monotonic() - began
     for name, seconds in sorted(took.items(), key=lambda each: -each[1]):
         click.echo(f"{seconds:8.1f} s  {name}")
     click.echo(f"{sum(took.values()) / 60:8.1f} min together")
