@@ -31,7 +31,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import measure
-from diskpca_rows import DATA, MNIST, RANK, Batch, Data
+from diskpca_rows import RANK, Batch, Data
 from papers.frame import Curve, Figure, Panel, command
 from report import Table
 from submerge.features import Gaussian, Landmarks, Polynomial
@@ -60,7 +60,8 @@ NAMED = (
 BEFORE_PROJECTION = ("count", "keys-1", "points-1")
 """Rounds until uniform points are at the root, which is all that "batch" needs."""
 
-INSURANCE = [DATA / f"insurance_{part}.txt.gz" for part in ("train", "eval")]
+INSURANCE = [measure.DATA / f"insurance_{part}.txt.gz" for part in ("train", "eval")]
+MNIST = measure.DATA / "mnist"
 Server = Generator[tuple[Arrays, float], Any, None]
 
 
@@ -229,7 +230,7 @@ def of_kernel(name: str, X: measure.Array, kernel: str, gamma: float | None = No
     auto = Polynomial() if kernel == "polynomial" else Gaussian()
     settings = {"kernel": kernel, "gamma": gamma or auto.auto(float(X.var(axis=0).sum()))}
     settings |= {"degree": 4} if kernel == "polynomial" else {}
-    return Data(name, X, settings, kernel == "polynomial")
+    return Data(name, X, settings)
 
 
 def small(quick: bool) -> dict[str, measure.Array]:
@@ -247,12 +248,13 @@ def small(quick: bool) -> dict[str, measure.Array]:
 def figure(quick: bool) -> Figure:
     """Measure error and time of every way, and what more servers save."""
     points, repeats = ((AT,), 1) if quick else (POINTS, 5)
-    panels, rows, speed = [], [], []
+    panels, rows, speed, merged = [], [], [], []
     tasks = [(n, X, k) for k in ("polynomial", "gaussian") for n, X in small(quick).items()]
     for name, X, kernel in measure.progress(tasks, "dis_kpca"):
         each, began = of_kernel(name, X, kernel), measure.seconds()
         batch = Batch(X, each.kernel)
         whole = measure.seconds() - began
+        merged += merges(each, batch, repeats)
         found = [
             [runs(each, batch, m, s, SERVERS, Process) for s in range(repeats)] for m in points
         ]
@@ -283,11 +285,32 @@ def figure(quick: bool) -> Figure:
                 f"Speed over batch, {AT} points; more than {SERVERS} servers ran once", SPEED, speed
             ),
             Table("Figures 1 and 2 as numbers", COLUMNS, rows),
+            Table(f"disLR: ways to merge directions, {AT} points by residual", MERGES, merged),
         ],
         _verdict(speed),
     )
 
 
+def merges(each: Data, batch: Batch, repeats: int) -> list[tuple[object, ...]]:
+    """Return words of the projections, and errors, by how directions merge: "sketch" is theirs."""
+    found = []
+    common = {"components": RANK, "points": AT, "center": False, "readings": False}
+    for merge in ("ranks", "sketch", "exact"):
+        at = []
+        for seed in range(repeats):
+            settings = each.settings | common | {"merge": merge, "columns": 2 * AT, "seed": seed}
+            made = counted(settings, dealt(each.rows, SERVERS, seed))
+            error = batch.error(map_of(made.answer), made.answer["axes"])
+            at.append((made.words["project"], error))
+        words, error = np.mean(at, axis=0)
+        found.append(
+            (each.name, each.settings["kernel"], merge, words, error, max(e for _, e in at))
+        )
+    return found
+
+
+MERGES = {"rows": "", "kernel": "", "merge": "", "words, project": ",.0f"}
+MERGES |= {"error over batch": ".4f", "the worst": ".4f"}
 COLUMNS = {"rows": "", "kernel": "", "points": "d", "way": "", "words, all servers": ",.0f"}
 COLUMNS |= {"seconds": ".3f", "error over batch": ".4f"}
 SPEED = {"rows": "", "kernel": "", "n": "d", "servers": "d", "batch, s": ".2f"}
