@@ -14,13 +14,22 @@ or 21 directions (`exact = "never"`). *AUC* is how well a row's distance tells r
 channel is off by three deviations of its noise, over channels and three seeds; *angle* the largest
 between the eight leading directions of both models, in degrees; *limit* the .999 quantile of
 distances by directions over that by scatters.
+
+*Engine* is the most memory that learning 2,000 rows takes at once, 50 a call, directions read in
+the end (tracemalloc): rank 10 by default, with `exact = "never"`, and by the running scatter, four
+lines of NumPy.
 """
+
+from functools import partial
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
 import blas  # noqa: F401 (before numpy: it sets one thread)
 import measure
+from contest.contender import Submerge
+from contest.trackers.running_scatter import RunningScatter
+from contest.trial import learnt, peak_bytes
 from page import page
 from report import Table
 from submerge import Schema
@@ -29,6 +38,7 @@ from submerge.protocol.settings import AlarmSettings
 from submerge.protocol.summaries import Subspaces
 from watching import PERIOD_S, RANK_MAX, Steady, Weighed
 
+ENGINES = (48, 83, 84, 200, 290, 300, 400)
 WIDTHS = (24, 48, 59, 60, 83, 84, 128, 200, 400)
 BETWEEN = (48, 60, 83)
 FLOAT32 = 4
@@ -90,6 +100,13 @@ def worth(dim: int, seed: int) -> tuple[float, ...]:
     return whole, few, float(np.degrees(np.arccos(min(1.0, cosine)))), other / limit
 
 
+def engine_bytes(dim: int) -> tuple[int, ...]:
+    """Return bytes of an engine by default, of one that is never exact, and of the scatter."""
+    rows = measure.synth(2000, dim, alpha=1.0, seed=0)
+    makes = Submerge(10), Submerge(10, exact="never"), RunningScatter(10)
+    return tuple(peak_bytes(partial(learnt, make, rows, 50)) for make in makes)
+
+
 def room(quick: bool) -> list[Table]:
     """Weigh every width; `quick`: two of them."""
     widths = WIDTHS[:2] if quick else WIDTHS
@@ -100,9 +117,11 @@ def room(quick: bool) -> list[Table]:
         for dim in BETWEEN
     ]
     heads = {"channels": "d", "AUC": ".3f", "by directions": ".3f", "angle": ".2f", "limit": ".2f"}
+    engines = {"channels": "d", "by default": ",d", "never exact": ",d", "running scatter": ",d"}
     return [
         Table("Bytes", {"channels": "d", "sent": "", "bytes": ",d"}, rows),
         Table("Worth of a scatter", heads, between),
+        Table("Engine", engines, [(dim, *engine_bytes(dim)) for dim in ENGINES]),
     ]
 
 

@@ -3,7 +3,7 @@
 from evidence.claim import Claim, Pick
 
 PLANTS = {"loop": "a cooling loop", "engines": "engines", "room": "a room"}
-WIDTHS = (24, 54, 200, 400)
+WIDTHS = (24, 48, 200, 400)
 RULES = ("z-score per channel", "Mahalanobis (Ledoit-Wolf)", "IsolationForest", "PyOD's PCA",
          "k-means consensus")  # fmt: skip
 """Of detection.py, beside "the same, smoothed", which is the one above it there."""

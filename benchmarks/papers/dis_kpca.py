@@ -31,7 +31,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import measure
-from diskpca_rows import DATA, MNIST, RANK, Batch, Data
+from diskpca_rows import RANK, Batch, Data
 from papers.frame import Curve, Figure, Panel, command
 from report import Table
 from submerge.features import Gaussian, Landmarks, Polynomial
@@ -39,6 +39,7 @@ from submerge.jobs.arrays import Arrays
 from submerge.jobs.kind import JobAnswer
 from submerge.jobs.kinds import KINDS
 from submerge.jobs.kinds.kpca.answer import map_of
+from submerge.jobs.kinds.kpca.job import OF_KMEANS
 from submerge.jobs.local_run import ALL_POINTS
 from submerge.jobs.points import split
 from support.kernels import power_law
@@ -59,7 +60,8 @@ NAMED = (
 BEFORE_PROJECTION = ("count", "keys-1", "points-1")
 """Rounds until uniform points are at the root, which is all that "batch" needs."""
 
-INSURANCE = [DATA / f"insurance_{part}.txt.gz" for part in ("train", "eval")]
+INSURANCE = [measure.DATA / f"insurance_{part}.txt.gz" for part in ("train", "eval")]
+MNIST = measure.DATA / "mnist"
 Server = Generator[tuple[Arrays, float], Any, None]
 
 
@@ -73,13 +75,14 @@ class Run(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Directions (m, k) in the coordinates of points; words and seconds as `Run` has them."""
+    """Directions (m, k) in the coordinates of points; words, seconds as `Run`; k-means' cost."""
 
     map_: Landmarks
     axes: measure.Array
     to_root: int
     to_all: int
     seconds: float
+    cost: float = 0.0
 
 
 class Counted(NamedTuple):
@@ -167,17 +170,27 @@ def dealt(X: measure.Array, servers: int, seed: int) -> dict[str, measure.Array]
 
 
 def ways(
-    each: Data, m: int, seed: int, servers: int, start: Callable[..., Any] = server
+    each: Data,
+    m: int,
+    seed: int,
+    servers: int,
+    start: Callable[..., Any] = server,
+    clusters: int = 0,
 ) -> dict[str, Found]:
-    """Return what every way finds with m points."""
+    """Return what every way finds with m points; words and seconds are without clusters'."""
     parts, found = dealt(each.rows, servers, seed), {}
     common = {"components": RANK, "points": m, "center": False, "sketch": SKETCH, "readings": False}
+    common["clusters"] = clusters
     for name, way in WAYS.items():
         own = {"columns": 2 * m} if name == PAPERS else {}
         made = counted(each.settings | common | way | own | {"seed": seed}, parts, start=start)
         map_, axes = map_of(made.answer), made.answer["axes"]
-        words, seconds = sum(made.words.values()), sum(made.seconds.values())
-        found[name] = Found(map_, axes, words, words + servers * axes.size, seconds)
+        cost = float(made.answer.get("cost", np.zeros(1))[0])
+        words, seconds = (
+            sum(n for phase, n in of.items() if not phase.startswith(OF_KMEANS))
+            for of in (made.words, made.seconds)
+        )
+        found[name] = Found(map_, axes, words, words + servers * axes.size, seconds, cost)
         if name == UNIFORM:
             points, began = made.answer["points"].astype(np.float64), measure.seconds()
             coordinates = map_.lift(points)
@@ -192,7 +205,7 @@ def ways(
 def runs(each: Data, batch: Batch, *of: Any) -> dict[str, Run]:
     """Return words, seconds and error over batch of every way, with what `ways` takes."""
     found = ways(each, *of)
-    return {name: Run(*f[2:], batch.error(f.map_, f.axes)) for name, f in found.items()}
+    return {name: Run(*f[2:5], batch.error(f.map_, f.axes)) for name, f in found.items()}
 
 
 @cache
@@ -217,7 +230,7 @@ def of_kernel(name: str, X: measure.Array, kernel: str, gamma: float | None = No
     auto = Polynomial() if kernel == "polynomial" else Gaussian()
     settings = {"kernel": kernel, "gamma": gamma or auto.auto(float(X.var(axis=0).sum()))}
     settings |= {"degree": 4} if kernel == "polynomial" else {}
-    return Data(name, X, settings, kernel == "polynomial")
+    return Data(name, X, settings)
 
 
 def small(quick: bool) -> dict[str, measure.Array]:
@@ -234,13 +247,14 @@ def small(quick: bool) -> dict[str, measure.Array]:
 
 def figure(quick: bool) -> Figure:
     """Measure error and time of every way, and what more servers save."""
-    points, repeats = ((AT,), 1) if quick else (POINTS, 3)
-    panels, rows, speed = [], [], []
+    points, repeats = ((AT,), 1) if quick else (POINTS, 5)
+    panels, rows, speed, merged = [], [], [], []
     tasks = [(n, X, k) for k in ("polynomial", "gaussian") for n, X in small(quick).items()]
     for name, X, kernel in measure.progress(tasks, "dis_kpca"):
         each, began = of_kernel(name, X, kernel), measure.seconds()
         batch = Batch(X, each.kernel)
         whole = measure.seconds() - began
+        merged += merges(each, batch, repeats)
         found = [
             [runs(each, batch, m, s, SERVERS, Process) for s in range(repeats)] for m in points
         ]
@@ -260,8 +274,8 @@ def figure(quick: bool) -> Figure:
         "dis_kpca",
         "Balcan et al., KDD 2016: Figure 1 (polynomial kernel) and Figure 2 (Gaussian)",
         f"Error over batch kernel PCA, and seconds, against words: k = {RANK}, {SERVERS} servers,"
-        f" {', '.join(map(str, points))} points. Mean of {repeats} repeats (the paper: five), with"
-        f" the least and the most. {NAMED}",
+        f" {', '.join(map(str, points))} points. Mean of {repeats} repeats, with the least and the"
+        f" most. {NAMED}",
         ("insurance: CoIL 2000, both files; " if len(tasks) > 2 else "")
         + f"{images(10_000)[0]} in place of har, which is not here",
         ("core/submerge/jobs", "core/submerge/features"),
@@ -271,11 +285,32 @@ def figure(quick: bool) -> Figure:
                 f"Speed over batch, {AT} points; more than {SERVERS} servers ran once", SPEED, speed
             ),
             Table("Figures 1 and 2 as numbers", COLUMNS, rows),
+            Table(f"disLR: ways to merge directions, {AT} points by residual", MERGES, merged),
         ],
         _verdict(speed),
     )
 
 
+def merges(each: Data, batch: Batch, repeats: int) -> list[tuple[object, ...]]:
+    """Return words of the projections, and errors, by how directions merge: "sketch" is theirs."""
+    found = []
+    common = {"components": RANK, "points": AT, "center": False, "readings": False}
+    for merge in ("ranks", "sketch", "exact"):
+        at = []
+        for seed in range(repeats):
+            settings = each.settings | common | {"merge": merge, "columns": 2 * AT, "seed": seed}
+            made = counted(settings, dealt(each.rows, SERVERS, seed))
+            error = batch.error(map_of(made.answer), made.answer["axes"])
+            at.append((made.words["project"], error))
+        words, error = np.mean(at, axis=0)
+        found.append(
+            (each.name, each.settings["kernel"], merge, words, error, max(e for _, e in at))
+        )
+    return found
+
+
+MERGES = {"rows": "", "kernel": "", "merge": "", "words, project": ",.0f"}
+MERGES |= {"error over batch": ".4f", "the worst": ".4f"}
 COLUMNS = {"rows": "", "kernel": "", "points": "d", "way": "", "words, all servers": ",.0f"}
 COLUMNS |= {"seconds": ".3f", "error over batch": ".4f"}
 SPEED = {"rows": "", "kernel": "", "n": "d", "servers": "d", "batch, s": ".2f"}

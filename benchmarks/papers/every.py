@@ -3,11 +3,14 @@
     python benchmarks/papers/every.py --quick --into build/papers
 
 Without `--into` the committed results are measured again; then `page.py` makes their page. A quick
-run never goes over them. Each figure is a process of its own, with its own progress.
+run never goes over them. Each figure is a process of its own, with its own progress. The last lines
+say how long each took, and how much of that was its own work.
 """
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 # Run as a file: the benchmarks' folder is on the path of modules that import each other.
@@ -24,6 +27,11 @@ def command_of(name: str, into: Path, *, quick: bool) -> list[str]:
     file = str(Path(__file__).parent / f"{name}.py")
     to = ["--json", str(into / f"{name}.json"), "--png", str(into / f"{name}.png")]
     return [sys.executable, file, *(["--quick"] if quick else []), *to]
+
+
+def _processor_s() -> float:
+    """Return the processor time of figures so far: what they take where nothing is beside them."""
+    return sum(os.times()[2:4])
 
 
 @click.command(help=__doc__)
@@ -47,11 +55,16 @@ def main(quick: bool, only: tuple[str, ...], into: Path) -> None:
         )
     for name in only or ORDER:
         (into / name).parent.mkdir(parents=True, exist_ok=True)
-    failed = [
-        name
-        for name in only or ORDER
-        if subprocess.run(command_of(name, into, quick=quick), check=False).returncode  # noqa: S603 (our own)
-    ]
+    took, failed = {}, []
+    for name in only or ORDER:
+        began, before = time.monotonic(), _processor_s()
+        if subprocess.run(command_of(name, into, quick=quick), check=False).returncode:  # noqa: S603 (our own)
+            failed.append(name)
+        took[name] = time.monotonic() - began, _processor_s() - before
+    for name, (seconds, used) in sorted(took.items(), key=lambda each: -each[1][0]):
+        click.echo(f"{seconds:8.1f} s, {used:8.1f} s of processors  {name}")
+    seconds, used = map(sum, zip(*took.values(), strict=True))
+    click.echo(f"{seconds / 60:8.1f} min, {used / 60:8.1f} min of processors together")
     if failed:
         raise click.ClickException(f"not measured: {', '.join(failed)}")
 

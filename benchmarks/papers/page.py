@@ -27,6 +27,7 @@ TITLES = {
     "federated/peak_memory": "Federated PCA, Table 1: memory",
     "federated/moving_rank": "Federated PCA: bounds and hold-off, where the rank moves",
     "federated/merge_error": "Federated PCA: errors of a merge",
+    "federated/gaps": "Federated PCA, future work: gaps, with scaling and without",
     "ny_kpca": "NY-KPCA: Figures 1 and 2",
     "one_pass": "One-pass kernel k-means: Table 1, Figures 1 to 3",
     "dis_kpca": "disKPCA: Figures 1 and 2",

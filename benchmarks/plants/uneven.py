@@ -1,7 +1,7 @@
 """Rows of uneven leverage: a steep spectrum, and few rows far out that make most of a kernel.
 
 It stands in for CASP (UCI, protein structures: nine channels), which the disKPCA paper measures on:
-uniform points miss as much of it (benchmarks/diskpca.md). Four rows in five fall off as j^-3/2 from
+uniform points miss within a factor of two as much of it. Four rows in five fall off as j^-3/2 from
 channel to channel. The others lie in all directions, at distances that are the quantiles of a
 Pareto law: its tail is the same for every seed.
 

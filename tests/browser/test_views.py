@@ -74,3 +74,18 @@ def test_a_node_says_how_it_learns_and_by_what_it_is_judged(fleet, visit):
     page.wait_for_selector("dd:has-text('its own rows to 75 %, and the fleet')")
     page.wait_for_selector("dd:has-text('by 1.5 nats a row; 0 is a machine like it')")
     page.wait_for_selector("dd:has-text('SAPCA, alpha 0.01, beta 0.1, 7 directions')")
+
+
+def test_ranks_that_nodes_choose_are_drawn_over_time(fleet, visit):
+    """A line for the model and one for each node with a rule, from the versions that have them."""
+    for rank in (3, 5):
+        own = Method("SAPCA, alpha 0.01, beta 0.1", rank)
+        fleet.house.hears(OPEN, rows_of(1), schema=SCHEMA, method=own)
+        fleet.house.passes(400.0)
+    page = opened(visit().page(), fleet.origin, "model")
+
+    page.wait_for_selector("#ranks figcaption:has-text('Rank of the model, and ranks that nodes')")
+    assert ["model", OPEN] == page.locator("#ranks li bdi").all_inner_texts()
+    page.locator("#ranks summary").click()
+    newest = page.locator("#ranks tbody tr").first.locator("td").all_inner_texts()
+    assert "5" == newest[-1]

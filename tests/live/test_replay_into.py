@@ -57,6 +57,9 @@ def root(request, tmp_path):
     text = ROOT.format(store=tmp_path / "root.db")
     if request.param == "fixed":
         text = text.replace('channels = ["a", "b", "c"]', SCALED)
+    elif request.param == "measured":
+        text = text.replace('"c"]\n', '"c"]\nscaling = "fleet"\n')
+        text = text.replace("[timing]\n", "[advanced]\nscaling_rows = 150\n[timing]\n")
     elif request.param == "of the fleet":
         text = text.replace('"c"]\n', '"c"]\ncenter = "fleet"\n')
     elif request.param == "eight":
@@ -174,6 +177,21 @@ def test_a_kernel_group_is_fed(root, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("root", ["measured"], indirect=True)
+def test_a_group_that_measures_its_scaling_is_fed(root, tmp_path):
+    """Rows wait for the scaling, and each counts once under it."""
+    table(tmp_path / "rows.csv")
+    options = ("--group", "rows", "--insecure", "--leaves", 2, "--rank", 2)
+    done = into(root, tmp_path / "rows.csv", *options, "--fleet-scaling")
+    reported = json.loads(done.stdout)
+
+    ledger = root.worker.node.ledger("rows")
+    assert (0, 200, 200) == (done.exit_code, reported["rows"], reported["acknowledged"])
+    assert 200 == ledger.counts().learnt
+    assert ledger.schema.scaling is not None
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("root", ['"auto"'], indirect=True)
 def test_rows_that_only_measured_were_not_told(root, tmp_path, monkeypatch):
     """Too few for the root to settle a gamma by: a line says so, and nothing is claimed."""
@@ -182,7 +200,7 @@ def test_rows_that_only_measured_were_not_told(root, tmp_path, monkeypatch):
     options = ("--insecure", "--kernel", "gaussian", "--features", 64)
     done = into(root, tmp_path / "rows.csv", "--group", "rows", *options)
 
-    assert "has not settled its gamma" in str(done.exception)
+    assert "has not settled its scaling or gamma" in str(done.exception)
     assert "" == done.stdout
 
 

@@ -119,9 +119,11 @@ def spca(rows: np.ndarray, *, rank: int, block: int) -> tuple[np.ndarray, np.nda
     return U[:, :rank], sigma[:rank]
 
 
-def sapca(rows: np.ndarray, *, start: int, block: int, alpha: float, beta: float) -> list[int]:
-    """The ranks that the paper's rule takes, block after block, without spares."""
-    kept, rank, ranks = np.empty((rows.shape[1], 0)), start, []
+def sapca(
+    rows: np.ndarray, *, start: int, block: int, alpha: float = 0.01, beta: float = 0.1
+) -> list[tuple[int, np.ndarray]]:
+    """The paper's rule without spares: after each block the rank, and the basis that is shown."""
+    kept, rank, found = np.empty((rows.shape[1], 0)), start, []
     for first in range(0, len(rows), block):
         U, sigma, _ = np.linalg.svd(
             np.hstack([kept, rows[first : first + block].T]), full_matrices=False
@@ -133,8 +135,8 @@ def sapca(rows: np.ndarray, *, start: int, block: int, alpha: float, beta: float
             rank += 1
         elif share < alpha and rank > 1:
             rank -= 1
-        ranks.append(rank)
-    return ranks
+        found.append((rank, U[:, : min(rank, len(sigma))]))
+    return found
 
 
 def spe(rows, subspace) -> np.ndarray:

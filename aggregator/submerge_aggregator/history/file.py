@@ -9,13 +9,14 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rollup import latest_row_per_node
 from submerge.aggregator.rows.presence import time_of
 from submerge.protocol.machine import Effect, Event, Now, Publish, Received, Send
 from submerge.protocol.messages import Answer, Model, Reason, Report
@@ -25,6 +26,8 @@ from submerge_client.files import create_private, is_same, refuse_link, stat_of
 
 # What it returns goes out with the batch, so after the commit: a batch that is taken back leaves
 # nothing.
+
+MOST_RANKS = 5  # nodes whose own ranks a version has
 
 PAST_MINUTES, AHEAD_MINUTES = 120, 1
 """A trail may write so far back, and ahead, from now: whatever a node's clock says."""
@@ -41,6 +44,7 @@ class ModelHeard(NamedTuple):
     """A model that the group uses from now on."""
 
     model: Model
+    ranks: Mapping[str, int] = {}  # as in `VersionView`
 
 
 def entries_of(
@@ -49,7 +53,9 @@ def entries_of(
     """Return what an effect of the machine has for the history."""
     if isinstance(effect, Publish):
         message = effect.message
-        return [ModelHeard(message)] if isinstance(message, Model) and _learnt(message) else []
+        if isinstance(message, Model) and _learnt(message):
+            return [ModelHeard(message, own_ranks(node, message.group))]
+        return []
     report = event.message if isinstance(event, Received) else None
     if not (isinstance(effect, Send) and isinstance(report, Report) and not report.fence):
         return []
@@ -63,6 +69,17 @@ def entries_of(
 def models_of(node: AggregatorNode) -> list[ModelHeard]:
     models = (node.model(group) for group in node.groups)
     return [ModelHeard(model) for model in models if model is not None and _learnt(model)]
+
+
+def own_ranks(node: AggregatorNode, group: str) -> Mapping[str, int]:
+    """Return ranks that nodes have chosen by a rule of their own, as `VersionView` has them."""
+    ledger = node.ledger(group)
+    rows = () if ledger is None else latest_row_per_node(ledger)
+    ranks = {name: row.report.method.rank for (name, _), row in rows if row.report.method.rank}
+    if len(ranks) <= MOST_RANKS:
+        return ranks
+    values = sorted(ranks.values())
+    return {"least": values[0], "median": values[len(values) // 2], "most": values[-1]}
 
 
 def heard_of(report: Report, as_of: float, now: Now) -> TrailHeard | None:
@@ -408,3 +425,4 @@ class VersionView:
     readings: int
     angle_deg: float | None  # largest, to the version before; None if not known
     spectrum: list[float]  # variance along each direction, the largest first, at most 32
+    ranks: Mapping[str, int] = field(default_factory=dict)  # nodes' own; of many: least, most, ...

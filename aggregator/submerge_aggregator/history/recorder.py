@@ -6,7 +6,7 @@ import math
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -40,7 +40,9 @@ MOST_SPECTRUM = 32  # directions whose variance is kept
 DIGITS = 5
 
 
-def version_row(model: Model, before: Model | None) -> VersionRow:
+def version_row(
+    model: Model, before: Model | None, ranks: Mapping[str, int] | None = None
+) -> VersionRow:
     view = VersionView(
         version=model.version,
         created_s=model.created,
@@ -49,6 +51,7 @@ def version_row(model: Model, before: Model | None) -> VersionRow:
         readings=model.counts.learnt,
         angle_deg=None if before is None else angle_between(before, model),
         spectrum=_spectrum(model),
+        ranks=ranks or {},
     )
     return VersionRow(model.group, model.created, model.version, msgspec.json.encode(view))
 
@@ -259,11 +262,11 @@ class HistoryRecorder:
                     key = LevelsKey(hour, group, node)
                     known = self._hours.get(key)
                     self._hours[key] = part if known is None else higher(known, part)
-            case ModelHeard(model):
+            case ModelHeard(model, ranks):
                 before = self._models.get(model.group)
                 if before is None or abs(model.created - before.created) >= VERSION_S:
                     self._models[model.group] = model
-                    self._versions.append(version_row(model, before))
+                    self._versions.append(version_row(model, before, ranks))
             case AlarmsChanged():
                 self._alarms.add(entry)
 

@@ -48,7 +48,9 @@ class SAPCA:
     ----------
     rank : int, "sapca", "energy" or RankRule
         Directions to show: a fixed number (SPCA), or a rule that changes it: "sapca" is
-        `SapcaRank()`, the paper's, "energy" `EnergyRank()`. `algorithm` says what runs.
+        `SapcaRank()`, the paper's, "energy" `EnergyRank()`. `algorithm` says what runs: with the
+        defaults 10 directions of the exact covariance, while that fits `memory`. SAPCA as printed
+        is rank="sapca" with oversample=0, center=False and exact="never".
     oversample : int
         Spare directions kept beside those shown; k = rank + oversample. They cost
         memory and time in proportion and buy accuracy: on Light 0.5 % above the

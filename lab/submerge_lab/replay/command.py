@@ -37,6 +37,8 @@ from submerge_lab.replay.stacked import Stacked, stacked
 WITH_OTHERS = ("own", "fleet")
 """Ways of centering that need several nodes."""
 
+INTO_ONLY = ("parent", "group", "node", "speed", "fleet_scaling", "insecure", "ca", "cert", "key")
+
 FEATURES = 512
 """Default of --features."""
 
@@ -137,6 +139,7 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @click.option(
     "--speed", type=click.FloatRange(0), help="into: rows a second and leaf.  [default: all]"
 )
+@flag_option("--fleet-scaling", "into: the group has scaling = fleet; rows wait until it is known.")
 @flag_option("--insecure", "into: allow a connection without TLS.")
 @click.option("--ca", type=click.Path(path_type=Path), help="into: trusted authority, a PEM file.")
 @click.option(
@@ -177,7 +180,7 @@ def command(
         return
     if given.get("center") in WITH_OTHERS:
         raise UsageError(f"--center {given['center']} has an effect with --into only")
-    for name in ("parent", "group", "node", "speed", "insecure", "ca", "cert", "key"):
+    for name in INTO_ONLY:
         if name in given:
             raise UsageError(f"{option(name)} has an effect with --into only")
     if "kernel" in kernel:

@@ -41,7 +41,7 @@ from submerge_lab.replay.stacked import Stacked
 
 LINK = ("insecure", "ca", "cert", "key")
 HERE = {
-    *("parent", "group", "node", "speed", *LINK),
+    *("parent", "group", "node", "speed", "fleet_scaling", *LINK),
     *("rank", "oversample", "center", "missing", "zero_is_missing", "leaves", "deal"),
     *(RULE := ("rank_rule", "alpha", "beta", "energy", "hold_off")),
 }
@@ -92,10 +92,11 @@ def replay_into(
     fill: bool,
     features: FeatureMap | None = None,
     center: Center,
+    scales: bool = False,
 ) -> IntoResult:
     """Send rows through one client each, until their parent holds them."""
     # `features`: the map of a kernel group; without a gamma it takes the fleet's. `center`: as in
-    # the fleet's schema.
+    # the fleet's schema. `scales`: whether the fleet measures its scaling.
     schema = Schema(
         channels_of(table.names),
         features=Identity() if features is None else features,
@@ -105,7 +106,7 @@ def replay_into(
     if len(leaves) == 1:
         names = [target.node]
     agents = [
-        _agent(target, name, schema, rows, summaries, fill)
+        _agent(target, name, schema, rows, summaries, fill=fill, scales=scales)
         for name, rows in zip(names, leaves, strict=True)
     ]
     began = time.monotonic()
@@ -135,8 +136,8 @@ def _check_joins(agents: Sequence[Agent], target: Target) -> list[ClientIncarnat
     joined = all(current.pin is not None for current in incarnations)
     if joined and not all(current.learns for current in incarnations):
         raise UsageError(
-            "the fleet has not settled its gamma: these rows have only measured for it;"
-            " send more, or give both a gamma"
+            "the fleet has not settled its scaling or gamma: these rows have only measured for"
+            " it; send more, or give both a scaling and a gamma"
         )
     return incarnations
 
@@ -165,19 +166,24 @@ def _run(agents: Sequence[Agent], names: Sequence[str], rows: int) -> None:
 
 
 def _agent(
-    target: Target, name: str, schema: Schema, rows: Array, summaries: Subspaces, fill: bool
+    target: Target,
+    name: str,
+    schema: Schema,
+    rows: Array,
+    summaries: Subspaces,
+    *,
+    fill: bool,
+    scales: bool,
 ) -> Agent:
     settings = ClientSettings(
-        name,
-        target.group,
-        target.parent,
+        *(name, target.group, target.parent),
         report_every_s=5.0,
         checkpoint_every_s=3600.0,
         patience_s=2.0,
         cap_s=10.0,
+        alarms=None,  # rows that a person sends are to be learnt, however anomalous they are
         fills_gaps=fill,
-        # Rows that a person sends are to be learnt, however anomalous they are.
-        alarms=None,
+        learns_scaling=scales,
     )
     sensor = Dealt(rows, target.speed)
     node = ReplayNode(settings, schema, summaries, np.random.default_rng(), sensor)
@@ -220,22 +226,12 @@ def send(
         link = UplinkConfig(url=url, **{name: given[name] for name in LINK if name in given})
     except BadSetting as error:
         raise UsageError(f"--into: {error}") from error
-    missing = given.get("missing", "reject")
-    gaps = deal_with_gaps(
-        table.rows,
-        table.names,
-        missing=missing,
-        zero_is_missing=given.get("zero_is_missing", False),
-    )
+    missing, zeros = given.get("missing", "reject"), given.get("zero_is_missing", False)
+    gaps = deal_with_gaps(table.rows, table.names, missing=missing, zero_is_missing=zeros)
     check_magnitudes(gaps.rows, table.names)
     leaves = deal(gaps.rows, given.get("leaves", 1), given.get("deal", "turn"))
-    target = Target(
-        link,
-        given.get("parent", "root"),
-        given["group"],
-        given.get("node", "replay"),
-        given.get("speed", 0.0),
-    )
+    named = given.get("parent", "root"), given["group"], given.get("node", "replay")
+    target = Target(link, *named, given.get("speed", 0.0))
     # Warnings go to standard error, as from any client.
     logs.begin(logging.getLevelName(logging.WARNING).lower())
     result = replay_into(
@@ -246,6 +242,7 @@ def send(
         fill=missing == "impute",
         features=features,
         center=center,
+        scales="fleet_scaling" in given,
     )
     if result.acknowledged != result.rows:
         raise NotAcknowledged(result)

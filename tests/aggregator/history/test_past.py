@@ -10,6 +10,7 @@ import pytest
 
 from submerge.pca.subspace import Subspace
 from submerge.protocol.messages import Counts
+from submerge.protocol.summaries import Method
 from submerge_aggregator.history import answers
 from submerge_aggregator.history.recorder import angle_between, version_row
 from support.alarmed import ROWS, alarm, message
@@ -87,6 +88,21 @@ def test_versions_have_their_spectrum_and_the_angle_to_the_one_before(tmp_path: 
         assert 0.0 < middle["angle_deg"] <= 90.0
         assert (1, 60, 2) == (newest["nodes"], newest["readings"], newest["rank"])
         assert newest["spectrum"] == sorted(newest["spectrum"], reverse=True)
+
+
+@pytest.mark.parametrize("nodes", [2, 7])
+def test_versions_have_the_ranks_that_nodes_chose(tmp_path: Path, nodes: int) -> None:
+    """Each node's, of many the least, the median and the most; one without a rule has none."""
+    chosen = {f"c-{at}": 10 - at for at in range(nodes)}
+    with House(tmp_path, history_bytes=MIB) as house:
+        house.hears("d", ROWS, lifetime=60)
+        for name, rank in chosen.items():
+            house.hears(name, ROWS, method=Method("SAPCA, alpha 0.01, beta 0.1", rank))
+        house.passes(400.0)
+        newest = house.asks("GET", f"/versions/{GROUP}").json["versions"][0]
+
+        few = {"least": 4, "median": 7, "most": 10}
+        assert newest["ranks"] == (chosen if nodes == 2 else few)
 
 
 def model_of(house: House, rows: np.ndarray, **changes: Any) -> Any:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from contest.trial import tails
-from papers.federated import merge_error, methods, spectrum, streams, synth, time_order
+from papers.federated import gaps, merge_error, methods, spectrum, streams, synth, time_order
 from papers.federated.follow import absolute_mse, follow, offline, optimum, over_optimum
 from papers.frame import Figure
+from submerge import Schema
+from submerge_lab.replay.stacked import stacked
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +148,30 @@ def test_spirit_takes_all_directions_for_components_where_rows_are_small():
 
     assert max(plain.ranks) < 15
     assert 40 == max(synth.scaled(X).ranks)
+
+
+def test_a_log_that_stands_in_is_read_as_the_log_is(tmp_path):
+    """An epoch a row, four quantities a mote; a silent mote, and one left out, are gaps."""
+    rows = np.round(np.random.default_rng(0).random((5, 216)) * 90, 2)
+    rows[3, 4:8] = np.nan
+    gaps.written(tmp_path / "data.txt", rows, np.random.default_rng(1), 0.3)
+    found = stacked([tmp_path / "data.txt"], quantity="all").rows
+
+    left_out = np.isnan(found) & ~np.isnan(rows)
+    assert rows.shape == found.shape
+    assert np.isnan(found[3, 4:8]).all()
+    assert 0.2 < left_out.mean() < 0.4
+    assert np.allclose(found[~np.isnan(found)], rows[~np.isnan(found)])
+
+
+def test_what_filling_explains_is_one_without_error():
+    """Channels that are one cause: each follows from the others, and the mean explains nothing."""
+    rows = np.random.default_rng(0).standard_normal((200, 1)) @ np.ones((1, 20)) + 3.0
+    seen = np.where(np.random.default_rng(1).random(rows.shape) < 0.1, np.nan, rows)
+    schema = Schema.anonymous(20)
+    summary = gaps.one_engine(schema, seen)
+
+    assert np.all(gaps.explained(schema, summary, seen, rows) > 0.999)
 
 
 @pytest.mark.slow

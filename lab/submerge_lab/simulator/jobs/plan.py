@@ -107,7 +107,7 @@ def draw_job(name: str, rng: np.random.Generator) -> Job:
     if kind == "kmeans":
         settings |= {"clusters": int(rng.integers(1, 5)), "steps": 6, "sample": 64}
     elif kind in ("kpca", "nystrom"):
-        settings |= _draw_kernel(kind, rng)
+        settings |= {"clusters": settings["seed"] % 3} | _draw_kernel(kind, rng)
         if kind == "nystrom" and settings["seed"] % 2:
             kind, settings = "landmarks", _of_landmarks(settings)
     elif kind == "cluster":

@@ -135,7 +135,8 @@ def kernel_pca_lines(result: JobResult) -> Lines:
         energy = float(answer["readings_energy"][0])
         shares = _shares(answer["readings_eigenvalues"], energy, "the readings themselves")
         lines.append(("readings", shares))
-    return [*lines, ("limits", _limits(result))]
+    lines.append(("limits", _limits(result)))
+    return lines + (_clusters(answer, "cluster_counts", "scores")[1:] if "cost" in answer else [])
 
 
 def landmark_lines(result: JobResult) -> Lines:
@@ -230,9 +231,9 @@ TABLES: dict[str, Callable[[JobResult], list[list[object]]]] = {
 
 def answer_lines(result: JobResult) -> list[tuple[str, str]]:
     if result.kind == "kmeans" and result.is_whole:
-        return _clusters(result, "scaled rows")
+        return _clusters(result.answer, "counts", "scaled rows")
     if result.kind == "cluster" and result.is_whole:
-        return [*_clusters(result, "scores"), *_gammas(result)]
+        return [*_clusters(result.answer, "counts", "scores"), *_gammas(result)]
     if result.kind == "moments" and result.is_whole:
         count, out = (int(result.answer[name][0]) for name in ("count", "held_out"))
         return [("rows", _rows(count, out)), *_channels(result)]
@@ -256,9 +257,9 @@ def _gammas(result: JobResult) -> list[tuple[str, str]]:
     return [("gamma", f"{said}: the widest, before {', '.join(others)}" if others else said)]
 
 
-def _clusters(result: JobResult, of: str) -> list[tuple[str, str]]:
-    counts, (out, out_cost) = result.answer["counts"], result.answer["held_out"]
-    rows, cost = float(counts.sum()), float(result.answer["cost"][0])
+def _clusters(answer: Mapping[str, Array], counted: str, of: str) -> list[tuple[str, str]]:
+    counts, (out, out_cost) = answer[counted], answer["held_out"]
+    rows, cost = float(counts.sum()), float(answer["cost"][0])
     said = f"{figure(cost / rows)} a row" if rows else "none"
     if out:
         said += f"; {figure(out_cost / out)} a row held out"

@@ -54,6 +54,18 @@ def test_kmeans_on_files_is_that_of_the_scaled_rows(run, pumps):
     assert np.allclose(expected["held_out"], found["answer"]["held_out"])
 
 
+def test_kernel_pca_feeds_k_means_in_one_command(run, pumps):
+    """Centers are places among the scores; the lines say how far rows lie from them."""
+    asked = ("jobs", "kpca", "--components", 3, "--clusters", 4, "--files", *pumps)
+    found = json.loads(run(*asked, "--json").out)["answer"]
+    parts, _, _ = scaled(pumps)
+    expected = run_here("kpca", {"components": 3, "clusters": 4}, parts)
+
+    assert (4, 3) == np.shape(found["centers"])
+    assert np.allclose(expected["centers"], found["centers"])
+    assert "of squared distance between scores and centers" in run(*asked).out
+
+
 def test_moments_on_files_are_those_of_all_rows(run, pumps):
     """In the channels' units, whether rows were scaled or not."""
     rows = np.concatenate([rows_of(path) for path in pumps])

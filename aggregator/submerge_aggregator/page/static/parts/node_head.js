@@ -3,7 +3,7 @@
 import { make } from "../shared/build.js";
 import { facts, named, nodeLink, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
-import { table } from "../shared/table.js";
+import { fillTable } from "../shared/table.js";
 import { ago, count, moment } from "../shared/words.js";
 import { STATE_WORDS, badge } from "../views/fleet_rows.js";
 
@@ -65,7 +65,7 @@ export function incarnations(host, view) {
   ]);
   const headings = ["Incarnation", "Began", "State", "Learnt", "Withheld", "Lost", "Schema"];
   const all = [...rows, ...sealed];
-  refill(host, all.length ? table("Incarnations of the node", headings, all) : nothing("It has no rows."));
+  fillTable(host, "Incarnations of the node", headings, all, "It has no rows.");
 }
 
 function counted({ learnt, withheld, lost, schema }) {

@@ -1,29 +1,31 @@
-// Versions of a model, and how far each turned from the one before.
+// Versions of a model: how far each turned from the one before, and ranks, the model's and nodes' own.
 
 import { series } from "../charts/series.js";
 import { make } from "../shared/build.js";
 import { askFor, named, nothing } from "../shared/named.js";
-import { refill } from "../shared/refill.js";
-import { table } from "../shared/table.js";
+import { fillTable } from "../shared/table.js";
 import { figure, moment } from "../shared/words.js";
 
 const MOST = 20;
 
 /** Ask for the versions of a group and draw them. */
-export async function versions(host, chart, group) {
+export async function versions(host, angles, ranks, group) {
   const found = (await askFor(host, ["api", "versions", group]))?.versions;
-  const turned = (found ?? []).filter((each) => each.angle_deg !== null).reverse();
-  chart.hidden = turned.length < 2;
-  if (!chart.hidden) {
-    series(chart, {
-      label: "Largest angle between a version and the one before",
-      unit: "°",
-      times: turned.map((each) => each.created_s),
-      lines: [{ name: "angle", values: turned.map((each) => each.angle_deg) }],
-    });
-  }
+  angles.hidden = ranks.hidden = !(found?.length > 1);
   if (!found) {
     return;
+  }
+  const all = found.toReversed();
+  const times = all.map((each) => each.created_s);
+  const line = (name, value) => ({ name, values: all.map(value) });
+  if (!ranks.hidden) {
+    const label = "Largest angle between a version and the one before";
+    series(angles, { label, unit: "°", times, lines: [line("angle", (each) => each.angle_deg)] });
+    // An earlier release kept no ranks of nodes.
+    const names = [...new Set(all.flatMap((each) => Object.keys(each.ranks ?? {})))];
+    const own = names.map((name) => line(name, (each) => each.ranks?.[name] ?? null));
+    const lines = [line("model", (each) => each.rank), ...own];
+    series(ranks, { label: "Rank of the model, and ranks that nodes chose", times, lines, zero: true });
   }
   const rows = found
     .slice(0, MOST)
@@ -37,12 +39,7 @@ export async function versions(host, chart, group) {
     ]);
   const headings = ["Version of", "Rank", "Nodes", "Readings", "Angle to the one before"];
   headings.push("Variance by direction");
-  refill(
-    host,
-    found.length
-      ? table("Versions of the model", headings, rows)
-      : nothing("The history has no version yet."),
-  );
+  fillTable(host, "Versions of the model", headings, rows, "The history has no version yet.");
   if (found.length > MOST) {
     host.append(nothing(`${found.length - MOST} older ones are in the chart alone.`));
   }
@@ -69,14 +66,6 @@ export async function histories(host, group) {
   ]);
   const headings = ["History", "Rows", "Counts for", "At most", "Left by its age", "Its time"];
   headings.push("Machines", "From", "Pushed", "State");
-  refill(
-    host,
-    found.length
-      ? table("Histories that the model holds", headings, rows)
-      : nothing(
-          "None: the model holds what nodes have reported. ",
-          make("code", {}, "submerge model push"),
-          " adds one.",
-        ),
-  );
+  const none = ["None: the model holds what nodes have reported. ", make("code", {}, "submerge model push"), " adds one."];
+  fillTable(host, "Histories that the model holds", headings, rows, ...none);
 }

@@ -1,6 +1,13 @@
 // Tables of few columns: they scroll inside their box, or stack their cells on a small screen.
 
 import { make } from "./build.js";
+import { nothing } from "./named.js";
+import { refill } from "./refill.js";
+
+/** Put a table of rows into a host; where there are none, the words that say so. */
+export function fillTable(host, label, headings, rows, ...none) {
+  refill(host, rows.length ? table(label, headings, rows) : nothing(...none));
+}
 
 /**
  * Return a table in a box that scrolls: headings, then rows of cells; a first cell is a heading.

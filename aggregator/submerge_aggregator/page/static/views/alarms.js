@@ -115,12 +115,8 @@ function show(id, label, alarms, none) {
     wanted.length === alarms.length
       ? count(alarms.length, "alarm")
       : `${wanted.length} of ${count(alarms.length, "alarm")}`;
-  refill(
-    host,
-    wanted.length
-      ? alarmTable(label, wanted, about)
-      : nothing(alarms.length ? "No alarm is as the filter says." : none),
-  );
+  const empty = alarms.length ? "No alarm is as the filter says." : none;
+  refill(host, wanted.length ? alarmTable(label, wanted, about) : nothing(empty));
 }
 
 function isMeant(alarm) {

@@ -9,7 +9,7 @@ import { follow } from "../shared/live.js";
 import { facts, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { start } from "../shared/start.js";
-import { table } from "../shared/table.js";
+import { fillTable } from "../shared/table.js";
 import { shown } from "../shared/text.js";
 import { ago, count, figure, moment } from "../shared/words.js";
 
@@ -24,7 +24,7 @@ async function look() {
   const [model] = await Promise.all([
     get(["data", "model", group]).catch((error) => error),
     drill(place("drill"), group),
-    versions(place("versions"), place("angles"), group),
+    versions(place("versions"), place("angles"), place("ranks"), group),
     histories(place("histories"), group),
   ]);
   place("parts").hidden = model instanceof Error;
@@ -75,10 +75,6 @@ function draw(model) {
     ...kinds.map(([, limits]) => ({ number: limits[i] === undefined ? "" : figure(limits[i]) })),
   ]);
   const headings = ["Share of normal rows below", ...kinds.map(([kind]) => kind)];
-  refill(
-    place("limits"),
-    kinds.length
-      ? table("Limits by statistic", headings, rows)
-      : nothing("It has no limits yet: nodes have scored too few rows."),
-  );
+  const none = "It has no limits yet: nodes have scored too few rows.";
+  fillTable(place("limits"), "Limits by statistic", headings, rows, none);
 }

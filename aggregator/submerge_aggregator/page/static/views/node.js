@@ -76,12 +76,8 @@ async function alarms() {
   // What the others are expected to read follows the channel to blame.
   const open = known.filter((each) => each.open);
   channels.expects(open.length ? open.flatMap((each) => blamed(each).slice(0, 1)) : null);
-  refill(
-    place("alarms"),
-    known.length
-      ? alarmTable("Alarms of this node", known, about, { ofNode: true })
-      : nothing("It remembers no alarm."),
-  );
+  const drawn = () => alarmTable("Alarms of this node", known, about, { ofNode: true });
+  refill(place("alarms"), known.length ? drawn() : nothing("It remembers no alarm."));
 }
 
 // -- what it says itself, while somebody looks

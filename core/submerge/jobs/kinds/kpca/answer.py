@@ -13,6 +13,7 @@ from submerge.features import Kernel, Landmarks, Matern, Polynomial
 from submerge.features.kernels import NAMES, kernel_called
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.kind import AnswerArray
+from submerge.jobs.kinds.kmeans import OF_DISTANCES
 from submerge.jobs.kinds.kpca.dis_lr import LeadingAxes
 from submerge.pca.subspace import Subspace, oriented
 from submerge.protocol.summaries import KernelSummary
@@ -38,6 +39,11 @@ ANSWERS = (
     AnswerArray("inside_limits", "The part of it in the points' span, which a model scores."),
     AnswerArray("t2_limits", "Hotelling's T2."),
     AnswerArray("readings_limits", "Squared prediction error of the readings themselves."),
+    AnswerArray("centers", "With clusters: each one's mean score, (clusters, components)."),
+    AnswerArray("cluster_counts", "Rows that are nearest to each, (clusters,)."),
+    AnswerArray("cost", "The sum of squared distances of scores, (1,)."),
+    AnswerArray("held_out", "The number of rows held out, and their cost, (2,)."),
+    *OF_DISTANCES,
 )
 
 

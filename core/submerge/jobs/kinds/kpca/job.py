@@ -1,6 +1,7 @@
 """KernelPcaJob: disKPCA as a kind of job: points by what is missed, directions in their span.
 
-Its rounds are in docs/jobs.md, "Kernel PCA by a fleet".
+Its rounds are in docs/jobs.md, "Kernel PCA by a fleet"; with `clusters` those of k-means follow,
+of the rows' scores (Balcan and others, Figures 5 and 6).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from submerge.jobs.arrays import (
 )
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import JobAnswer, PhaseDown, check_known
+from submerge.jobs.kinds.kmeans import KMeansJob
 from submerge.jobs.kinds.kpca import dis_lr, leverage, remainder
 from submerge.jobs.kinds.kpca.answer import ANSWERS, answered
 from submerge.jobs.kinds.kpca.points import SLACK, own_squares, residuals
@@ -41,6 +43,9 @@ LARGEST_SQUARE = LARGEST_NUMBER / (MOST_HELD * MOST_MEMBERS)
 
 PHASES = ("count", "factor", "project", "measure")
 """Besides those of the choices."""
+
+OF_KMEANS = "kmeans-"
+"""Begins the phases of k-means."""
 
 NOT_NYSTROM = ("sample", "features", "sketch", "sketched_by", "merge", "columns")
 
@@ -61,6 +66,8 @@ class RootState(NamedTuple):
     points: int = 0
     found: dis_lr.LeadingAxes | None = None
     readings: dis_lr.LeadingAxes | None = None
+    answer: Arrays | None = None  # without clusters
+    of_kmeans: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,10 +132,16 @@ class KernelPcaJob:
         self._of = KpcaSettings.of(settings)
         self._rank = dis_lr.rank_of(self._of.components, width)
         self._seen = Seen(self._of, width, self._of.kernel)
+        of_kmeans = {"clusters": self._of.clusters or 1, "seed": self._of.seed}
+        self._kmeans = KMeansJob(of_kmeans, self._of.components)
 
     def contribute(
         self, memory: Any, down: PhaseDown, points: JobPoints, node: str
     ) -> tuple[Any, Arrays]:
+        if down.phase.startswith(OF_KMEANS):
+            if "axes" in down.arrays:
+                memory = _scored(memory, down.arrays["axes"], down.arrays["mean"])
+            return memory, self._kmeans.contribute(None, _of_kmeans(down), memory, node)[1]
         if down.phase == "count":
             here = RowsOffered.of(points, self._seen.after(down))
             return here, _counted(here, points.may_share)
@@ -138,7 +151,8 @@ class KernelPcaJob:
         """Return that of coordinates on the points, and of matrices over these, as they travel."""
         of, m = self._of, self._of.points
         embedded = 3 * rows * of.features if of.sample == "leverage" else 0
-        return 8 * (4 * rows * self._seen.width + (2 * rows + 8 * m) * m + embedded)
+        clusters = self._kmeans.bytes_for(rows) if of.clusters else 0
+        return 8 * (4 * rows * self._seen.width + (2 * rows + 8 * m) * m + embedded) + clusters
 
     def points_in(self, down: PhaseDown, up: Arrays) -> int:
         return len(up["points"]) if down.phase.startswith("points") else 0
@@ -148,6 +162,8 @@ class KernelPcaJob:
         of, phase = self._of, down.phase
         if phase == "count":
             return added(ups)
+        if phase.startswith(OF_KMEANS):
+            return self._kmeans.merge(_of_kmeans(down), ups)
         if phase == "factor":
             triangles = [leverage.unpacked(up["triangle"], of.sketch) for up in ups]
             return {"triangle": leverage.packed(leverage.triangle_of(triangles, of.sketch))}
@@ -201,6 +217,8 @@ class KernelPcaJob:
             return self._with_points(state, phase, up)
         if phase == "measure":
             return self._answer(state, remainder.limits(up))
+        if phase.startswith(OF_KMEANS):
+            return self._clustered(state, down, up)
         return self._projected(state, up)
 
     def _projected(self, state: RootState, up: Arrays) -> tuple[RootState, PhaseDown] | JobAnswer:
@@ -225,13 +243,33 @@ class KernelPcaJob:
             arrays |= {"readings_axes": own.axes, "readings_mean": own.mean}
         return state, PhaseDown("measure", arrays)
 
-    def _answer(self, state: RootState, limits: Arrays) -> JobAnswer:
+    def _answer(self, state: RootState, limits: Arrays) -> tuple[RootState, PhaseDown] | JobAnswer:
+        """Return the answer; or ask for clusters of the scores first."""
         seen, found = self._seen, state.found
         if seen.points is None or found is None:
             raise UsageError("an answer comes after the last round")
         counts = np.array(state.counts)
         own = {} if state.readings is None else dis_lr.answered_readings(state.readings)
-        return JobAnswer(answered(seen.kernel, seen.points, found, counts, {**own, **limits}))
+        answer = answered(seen.kernel, seen.points, found, counts, {**own, **limits})
+        if not self._of.clusters:
+            return JobAnswer(answer)
+        # Of directions that the rows do not have all scores are 0.
+        more = self._of.components - found.axes.shape[1]
+        arrays = {"axes": np.pad(found.axes, ((0, 0), (0, more))), "mean": found.mean}
+        state = state._replace(answer=answer, of_kmeans=self._kmeans.first()[0])
+        return state, PhaseDown(f"{OF_KMEANS}seed", arrays)
+
+    def _clustered(
+        self, state: RootState, down: PhaseDown, up: Arrays
+    ) -> tuple[RootState, PhaseDown] | JobAnswer:
+        result = self._kmeans.next(state.of_kmeans, _of_kmeans(down), up)
+        if isinstance(result, JobAnswer):
+            clusters = dict(result.arrays)
+            clusters["cluster_counts"] = clusters.pop("counts")
+            return JobAnswer({**(state.answer or {}), **clusters})
+        of_kmeans, after = result
+        after = after._replace(phase=f"{OF_KMEANS}{after.phase}")
+        return state._replace(of_kmeans=of_kmeans), after
 
     def _opened(self, up: Arrays) -> tuple[RootState, PhaseDown]:
         """Settle gamma; ask for the triangle, or for the first keys."""
@@ -267,8 +305,13 @@ class KernelPcaJob:
         """Refuse other phases, and arrays of another shape; remember what they hold."""
         seen, of, width = self._seen, self._of, self._seen.width
         phase, arrays, t = down.phase, down.arrays, of.sketch
-        if phase not in PHASES and not seen.has(phase):
+        clusters = of.clusters and phase.startswith(OF_KMEANS)
+        if phase not in PHASES and not seen.has(phase) and not clusters:
             raise PeerError(f"kpca has no phase {phase[:40]!r}")
+        if clusters and phase != f"{OF_KMEANS}seed":
+            self._kmeans.check_down(_of_kmeans(down))
+            self._seen = seen.after(down)
+            return
         by_leverage = of.sample == "leverage"
         shapes: Shapes = seen.shapes_down(phase) if stage_of(phase) else {}
         if phase == "factor" or (phase == "keys-1" and not by_leverage):
@@ -282,6 +325,9 @@ class KernelPcaJob:
             shapes |= {"mean": (None,)} if of.center else {}
             if of.readings:
                 shapes |= {"readings_axes": (width, None), "readings_mean": (width,)}
+        if clusters:
+            m = arrays["mean"].size if "mean" in arrays else 0
+            shapes = {"axes": (m, of.components), "mean": (m,)}
         expect(arrays, shapes, single=("points",))
         seen.check_down(arrays)
         if phase == "measure":
@@ -317,6 +363,8 @@ class KernelPcaJob:
             _check_triangle(up["triangle"], t, LARGEST_NUMBER / MOST_MEMBERS * clients, clients)
         elif stage_of(phase):
             seen.check_up(down, up, clients)
+        elif phase.startswith(OF_KMEANS):
+            self._kmeans.check_up(_of_kmeans(down), up, clients)
         elif phase == "measure":
             remainder.check_sketches(up, remainder.names_of(readings=of.readings), rows)
         else:
@@ -371,6 +419,18 @@ def _given(
         of_readings = arrays["readings_axes"], arrays["readings_mean"]
         found[remainder.READINGS] = dis_lr.residuals_of(here.held_out, *of_readings)
     return here, remainder.sketches_up(found)
+
+
+def _of_kmeans(down: PhaseDown) -> PhaseDown:
+    return down._replace(phase=down.phase.removeprefix(OF_KMEANS))
+
+
+def _scored(here: RowsOffered[Seen], axes: Array, mean: Array) -> JobPoints:
+    """Return the scores (n, components) of the rows, and of those held out."""
+    # As it travels: products of another memory order differ in their last digits.
+    lift, axes = here.known.map.lift, np.ascontiguousarray(axes)
+    rows, held_out = ((lift(each) - mean) @ axes for each in (here.rows, here.held_out))
+    return JobPoints(rows, held_out)
 
 
 def _factor(seen: Seen, rows: Array, node: str) -> Arrays:

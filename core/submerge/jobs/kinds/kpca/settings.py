@@ -12,6 +12,7 @@ from submerge.features.kernels import NAMES, kernel_called
 from submerge.features.sketch import Sketch
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import JobSetting, check_known, flag_of, number_of, whole_of
+from submerge.jobs.kinds.kmeans import MOST_CLUSTERS
 from submerge.jobs.points import seed_of
 
 Sample = Literal["residual", "leverage", "uniform"]
@@ -46,6 +47,7 @@ LISTED: tuple[JobSetting, ...] = (
     JobSetting("columns", "whole", "Of a participant's rows in merge = sketch.", "40 k"),
     JobSetting("readings", "flag", "Whether the rows' own directions are found, too.", "true"),
     JobSetting("node_share", "number", "Most points of one participant, as a share.", "0.25"),
+    JobSetting("clusters", "whole", "Of k-means of the rows' scores on the directions.", "none"),
 )
 
 
@@ -65,6 +67,7 @@ class KpcaSettings(NamedTuple):
     columns: int
     node_share: float
     readings: bool
+    clusters: int  # 0: no k-means
 
     @classmethod
     def of(cls, settings: Settings) -> KpcaSettings:
@@ -90,6 +93,7 @@ class KpcaSettings(NamedTuple):
             whole_of(settings, "columns", 40 * k, least=k, most=MOST_SKETCH),
             number_of(settings, "node_share", 0.25, most=1.0),
             flag_of(settings, "readings", default=True),
+            whole_of(settings, "clusters", 0, least=0, most=MOST_CLUSTERS),
         )
         if found.sample == "leverage":
             found.map_of(found.kernel)  # whether there is such a map
