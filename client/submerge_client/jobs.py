@@ -172,9 +172,10 @@ class HeldSample:
 
 
 def _learnt(scored: Scored) -> Array:
-    """Return the scored rows that are complete, and are learnt."""
+    """Return the scored rows that are complete, and are learnt without an alarm."""
     block = scored.block
-    fine = ~scored.decision.withheld
+    # Of a row in alarm some channels may be withheld alone.
+    fine = ~(scored.decision.withheld | scored.decision.alarmed)
     if block.gaps is not None:
         fine &= ~block.gaps.any(axis=1)
     return block.rows if fine.all() else block.rows[fine]

@@ -207,7 +207,7 @@ class Ingest:
         if len(block):
             share = None if monitor is None or judgement is None else monitor.closest
             self.trail = self.trail.add(now.wall, level_of(share))
-        self._learn(block, judgement, current, now)
+        self._learn(block if judgement is None else judgement.block, judgement, current, now)
         if monitor is None or judgement is None:
             return None
         return Scored(

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
+from submerge.client.alarms.asides import SETTLES, Asides, ScoredRows
 from submerge.client.alarms.detect import detect, hear
 from submerge.client.alarms.detector import (
     AlarmDetector,
@@ -97,6 +99,7 @@ class Judgement(NamedTuple):
     decision: Decision
     model: Model
     center: Array
+    block: Block  # with gaps in place of what is withheld of a row
     offset: Array | None = None  # how far that was from the level before, as in `MonitorState`
 
 
@@ -115,6 +118,7 @@ class NodeMonitor:
     ) -> None:
         node, self._lags = settings.node, settings.lags
         self._schema, self._count = schema, schema.width // settings.lags
+        self._fills_gaps = settings.fills_gaps
         if kept is None:
             kept = MonitorState(
                 schema.fingerprint, no_mean(schema), DetectorState(), DesiredState(node, 0)
@@ -142,6 +146,7 @@ class NodeMonitor:
         self._timed = False  # whether the limits knew how long a row is
         self._unlearnt_s = 0.0  # the age of its mean since rows were learnt
         self._held_for = 0  # the number of the alarm that the reference is for
+        self._asides = Asides()
         self.detector: AlarmDetector | None = None
         self.recent_rows = RecentRows(schema.width)
         if settings.alarms is not None:
@@ -150,6 +155,8 @@ class NodeMonitor:
                 *(node, settings.alarms, names, kept.detector, self._channels, schema.scaling)
             )
             self.detector = replace(self.detector, silences=kept.silences)
+            if schema.linear:
+                self._asides, self.detector = Asides.restored(self.detector)
             if kept.reference is not None:
                 self._reference = kept.reference, kept.held
             alarm = self.detector.log.open
@@ -211,7 +218,10 @@ class NodeMonitor:
     @property
     def withholds(self) -> bool:
         """Whether the next rows are not learnt, as far as that is known before they are scored."""
-        return not self.learns or (self.detector is not None and self.detector.log.withholds)
+        aside = self._asides.withholds
+        return not self.learns or (
+            self.detector is not None and (aside or self.detector.log.withholds)
+        )
 
     @property
     def learns(self) -> bool:
@@ -253,18 +263,32 @@ class NodeMonitor:
         if desired.number <= self.desired.number:
             return False
         self.desired = self.desired.after(desired, desired.number)
-        if self.detector is not None:
-            was = self.detector.log.open
-            for number, accept in desired.verdicts:
-                self.detector = self.detector.decide(number, accept=accept, at=now.wall)
-            if was is not None and self.detector.log.open is None:
-                # The accepted rows have another mean than before.
-                if self.own is not None:
-                    self.own = self.own.restarted()
-                    channels = self.detector.channels.relocated()
-                    self.detector = replace(self.detector, channels=channels)
-                self._reference = None
+        for number, accept in desired.verdicts:
+            if self.detector is not None:
+                self._decide(self.detector, number, accept=accept, at=now.wall)
         return True
+
+    def _decide(self, detector: AlarmDetector, number: int, *, accept: bool, at: float) -> None:
+        """Take a person's verdict on an alarm."""
+        aside, level = self._asides.of(number), None
+        if aside is not None:
+            level = aside.level if self._scoring is not None else None
+            self._asides, detector = self._asides.given_back(detector, aside)
+        was = detector.log.open
+        detector = detector.decide(number, accept=accept, at=at, spares=level is None)
+        if was is not None and detector.log.open is None:
+            # The accepted rows have another mean than before.
+            if aside is not None and level is not None and self._scoring is not None:
+                rows = self._scoring[1].center(self.own)
+                rows = np.where(np.tile(aside.channels, self._lags), level.mean.rows, rows)
+                self.own = replace(self.own or level.mean, rows=rows)
+                self._move(np.zeros(len(rows)))
+            elif self.own is not None:
+                self.own = self.own.restarted()
+            if self.own is not None:
+                detector = replace(detector, channels=detector.channels.relocated())
+            self._reference = None
+        self.detector = detector
 
     def filled(self, rows: Array, model: Model) -> Array:
         """Return rows (n, channels), scaled, with the most likely value in each gap."""
@@ -332,15 +356,64 @@ class NodeMonitor:
                 settled=self.own is None or self.own.settled,
                 paused=not self.learns,
             )
-            self.detector, decision = detect(self.detector, block, scores, situation)
-            self._hold(self.detector, reference, own)
-            if block.beyond is None:
-                self._seek_level(self.detector, block, decision.alarmed, scoring, own, now)
+            rows = ScoredRows(block, scores, scoring, own, self.channels.residual_scale, self._lags)
+            decision, block = self._watch(self.detector, rows, situation, reference)
         elif not self.learns:
             decision = decision.withholding(True)
         if block.beyond is not None:
             decision = decision.withholding(block.beyond)
-        return Judgement(scores, decision, reference, scoring.center(own), offset)
+        return Judgement(scores, decision, reference, scoring.center(own), block, offset)
+
+    def _watch(
+        self, detector: AlarmDetector, rows: ScoredRows, situation: Situation, model: Model
+    ) -> tuple[Decision, Block]:
+        """Compare rows with limits, and with channels set aside; return what of them is learnt."""
+        asides, block = self._asides, rows.block
+        rest, scores = rows.without(asides.channels)
+        detector, decision = detect(detector, rest, scores, situation)
+        self._hold(detector, model, rows.own)
+        if block.beyond is None:
+            out = asides.channels
+            seek = partial(self._seek_level, rows, situation.now, rest, decision.alarmed, out)
+            detector, self._level = seek(detector, self._level)
+        kept, followed = np.zeros(block.rows.shape, dtype=bool), []
+        for each in asides.each if situation.ready else ():
+            others = asides.others(each, detector.log)
+            part, scores = rows.without(others)
+            found, more = each.after(detector, part, scores, situation)
+            decision = decision.beside(more, learns=self._fills_gaps)
+            if self._fills_gaps:
+                kept |= more.withheld[:, None] & np.tile(each.channels, self._lags)
+            if block.beyond is None:
+                seek = partial(self._seek_level, rows, situation.now, part, more.alarmed, others)
+                known, level = seek(found.detector, found.level, each.channels)
+                found = replace(found, detector=known, level=level)
+            if found.alarm.settled:
+                detector = replace(detector, channels=found.detector.channels)
+            close = detector.closeness.at_least(found.detector.closeness.share or 0.0)
+            detector = replace(detector, closeness=close)
+            followed.append(found)
+        if followed:
+            asides = replace(asides, each=tuple(followed))
+            asides, detector = asides.without_ended(detector, situation.now.wall)
+        asides, due = asides.with_rows(detector, len(block))
+        if due and self._schema.linear:
+            channels = asides.to_set_aside(detector, self._newest(rows))
+            if channels is not None:
+                asides, detector = asides.with_alarm(detector, channels, self._level)
+                self._level = None
+        self._asides, self.detector = asides, detector
+        if kept.any():
+            block = block.without(kept, partial(rows.model.filled, own=rows.own))
+        return decision, block
+
+    def _newest(self, rows: ScoredRows) -> ScoredRows:
+        """Return the newest rows, of earlier blocks as well."""
+        known = self.recent_rows.rows[-SETTLES:]
+        filled = rows.model.filled(known, rows.own)
+        gaps, steps = np.isnan(known), self._steps
+        block = replace(rows.block, rows=filled, features=filled, gaps=gaps, steps=steps)
+        return replace(rows, block=block, scores=None)
 
     def _read(self, block: Block) -> Block:
         """Return a block with the steps of its readings."""
@@ -441,37 +514,46 @@ class NodeMonitor:
 
     def _seek_level(
         self,
-        detector: AlarmDetector,
+        rows: ScoredRows,
+        now: Now,
         block: Block,
         alarmed: Mask,
-        scoring: ScoringModel,
-        own: OwnMean | None,
-        now: Now,
-    ) -> None:
-        """End an alarm without a verdict once its rows keep to a new level, which is theirs now."""
+        others: Mask | None,
+        detector: AlarmDetector,
+        level: NewLevel | None,
+        channels: Mask | None = None,
+    ) -> tuple[AlarmDetector, NewLevel | None]:
+        """Return a detector, and where the rows of its open alarm are; it ends if they stay there.
+
+        block, others : The rows without channels of other alarms.
+        channels : (n,), of an alarm that is set aside: the level of these alone is moved.
+        """
         alarm, limits = detector.log.open, detector.limits.known
         unjudged = alarm is not None and not alarm.verdict and not detector.stuck
         if not unjudged or not limits or not self.learns or not len(block):
-            self._level = None
-            return
-        level = self._level or NewLevel(self._no_rows)
-        about = None
+            return detector, None
+        level, about = level or NewLevel(self._no_rows), None
         if level.mean.ready:
-            about = score(block, scoring, level.mean, self.channels.residual_scale)
-        self._level = level = level.after(block, alarmed, about, detector)
+            about = rows.about(level.mean, others, channels)
+        level = level.after(block, alarmed, about, detector)
         log = replace(detector.log, patience=level.patience(detector.log.held_s))
-        self.detector = detector = replace(detector, log=log)
+        detector = replace(detector, log=log)
         waits = detector.log.withholds and detector.log.serious is not None
         if waits or not level.holds(detector.settings.of, lasting_s(detector)):
-            return
-        if level.has_grown(scoring, own, detector):
-            self._level = None
-            return
-        moved = level.mean.rows - scoring.center(own)
+            return detector, level
+        if level.has_grown(rows.model, rows.own, detector):
+            return detector, None
+        center = rows.model.center(rows.own)
+        moved = level.mean.rows - center
+        if channels is None:
+            self.own, self._reference, self._held_for = level.mean, None, 0
+        else:
+            moved = np.where(np.tile(channels, self._lags), moved, 0.0)
+            mean = level.mean if self.own is None else self.own
+            self.own = replace(mean, rows=center + moved)
         self._move(moved)
-        self.own, self._level, self._reference, self._held_for = level.mean, None, None, 0
         self._unlearnt_s = 0.0
-        self.detector = detector.settle(now.wall, moved[: self._count])
+        return detector.settle(now.wall, moved[: self._count]), None
 
     def _scoring_model(self, model: Model) -> ScoringModel:
         """Return what scores with a model, made for the newest, and as the node's scatter grows."""

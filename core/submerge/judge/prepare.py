@@ -95,6 +95,13 @@ class Block:
         rows = self.rows[:, :channels]
         return rows if self.gaps is None else np.where(self.gaps[:, :channels], np.nan, rows)
 
+    def without(self, numbers: Mask, fill: Fill) -> Block:
+        """Return it with gaps in place of some numbers, ((m,) channels); in a linear group."""
+        gaps = np.broadcast_to(numbers, self.rows.shape)
+        gaps = gaps if self.gaps is None else gaps | self.gaps
+        rows = fill(np.where(gaps, np.nan, self.rows))
+        return replace(self, rows=rows, features=rows, gaps=gaps)
+
     @property
     def left_out(self) -> int:
         """Number of rows that cannot be scored."""

@@ -69,22 +69,30 @@ def detect(
         decision = Decision.learn(n)
         return detector, decision.withholding(True) if situation.paused else decision
     detector = detector.with_own_limits(situation.now.wall)
+    detector, decision = watch(detector, block, scores, situation)
+    if scores.expected is not None:
+        normal = ~decision.alarmed
+        if block.beyond is not None:
+            normal &= ~block.beyond
+        if not situation.settled or situation.paused:
+            normal = np.zeros(n, dtype=bool)
+        passed_s = block.time.seen_s(n)
+        channels = detector.channels.after(block, scores, normal, passed_s, decision.factors)
+        detector = _find_stuck(replace(detector, channels=channels), block, scores, situation)
+    return _freeze(detector), decision.withholding(situation.paused)
+
+
+def watch(
+    detector: AlarmDetector, block: Block, scores: RowScores, situation: Situation
+) -> tuple[AlarmDetector, Decision]:
+    """Compare the scores of a block with limits alone: a part of `detect`."""
     limit = partial(detector.limit, settled=situation.settled)
     even = detector.recent.watched(scores.even, limit)
     if not situation.settled:
         even.pop("channel", None)
     detector, alarmed, held = _watch(detector, even, block, scores, situation)
     factors = _clip(detector, _own(even, scores), alarmed, settled=situation.settled)
-    if scores.expected is not None:
-        normal = ~alarmed if block.beyond is None else ~(alarmed | block.beyond)
-        if not situation.settled or situation.paused:
-            normal = np.zeros(n, dtype=bool)
-        passed_s = block.time.seen_s(n)
-        channels = detector.channels.after(block, scores, normal, passed_s, factors)
-        detector = _find_stuck(replace(detector, channels=channels), block, scores, situation)
-    if situation.paused:
-        held = np.ones(n, dtype=bool)
-    return _freeze(detector), Decision(alarmed, held, factors)
+    return detector, Decision(alarmed, held, factors)
 
 
 def hear(
@@ -113,8 +121,10 @@ def _watch(
     limits = detector.limits
     # Limits of files never rise, so an alarm by them has as long as one by promised limits.
     early = limits.provisional_s if detector.counts_rows else 0.0
-    log = replace(detector.log, provisional_s=early or math.inf)
-    was_open = log.open is not None
+    log, was_open = detector.log, detector.log.open is not None
+    if not was_open or log.provisional_s == math.inf:
+        # The patience with an alarm is that of its beginning.
+        log = replace(log, provisional_s=early or math.inf)
     # After a restart, an open alarm needs that many rows before it can end.
     unknown = math.inf if was_open else 0.0
     span = detector.recent.span(even, (LONGER + 1) * of - 2, unknown)

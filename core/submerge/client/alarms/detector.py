@@ -414,8 +414,11 @@ class AlarmDetector:
             provisional_rows=self.limits.provisional_s / self.row_s if self.row_s else 0.0,
         )
 
-    def decide(self, number: int, *, accept: bool, at: float) -> AlarmDetector:
-        """Return it with a person's verdict on an alarm; itself if nothing changes."""
+    def decide(self, number: int, *, accept: bool, at: float, spares: bool = True) -> AlarmDetector:
+        """Return it with a person's verdict on an alarm; itself if nothing changes.
+
+        spares : Whether scores may be as high as they were from now on.
+        """
         log = self.log.with_verdict(number, "accepted" if accept else "rejected")
         if log is self.log:
             return self
@@ -429,7 +432,9 @@ class AlarmDetector:
         return replace(
             self,
             log=replace(log, excused=log.excused | frozenset(self.stuck)).end(at),
-            hours=self.hours.spare(alarm.worst, self.judged_by, self.limits),
+            hours=self.hours.spare(alarm.worst, self.judged_by, self.limits)
+            if spares
+            else self.hours,
             recent=self.recent.finite,
         )
 

@@ -149,13 +149,15 @@ class AlarmLog:
     provisional_s: float = math.inf  # infinite while it is not known
     patience: float = PATIENCE  # `LESS` once rows of the open alarm keep to no level
     silences: tuple[Alarm, ...] = ()  # of silent channels, beside all others
+    beside: tuple[Alarm, ...] = ()  # open quiet ones that are set aside (`asides`)
 
     @property
     def listed(self) -> tuple[Alarm, ...]:
         """All alarms that a node lists, open ones first."""
-        if not self.silences:
+        if not (self.silences or self.beside):
             return self.alarms
-        return tuple(sorted(self.alarms + self.silences, key=most_urgent_first)[:MOST_OF_NODE])
+        known = self.alarms + self.silences + self.beside
+        return tuple(sorted(known, key=most_urgent_first)[:MOST_OF_NODE])
 
     @property
     def open(self) -> Alarm | None:
@@ -203,7 +205,7 @@ class AlarmLog:
         )
 
     def _new(self, at: float, cause: Cause, version: int) -> Alarm:
-        earlier = (*self.alarms[:1], *self.silences[:1])
+        earlier = (*self.alarms[:1], *self.silences[:1], *self.beside)
         number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in earlier))
         return Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
 
@@ -266,6 +268,12 @@ class AlarmLog:
         """Return it with the open alarm ended; `settled`: readings keep to a new level."""
         alarm = self.alarms[0].over(at, settled=settled)
         return replace(self, alarms=(alarm, *self.alarms[1:]), frozen={})
+
+    def with_ended(self, alarm: Alarm) -> AlarmLog:
+        """Return it with an alarm that has ended elsewhere."""
+        first = 1 if self.open is not None else 0
+        alarms = (*self.alarms[:first], alarm, *self.alarms[first:])
+        return replace(self, alarms=alarms[: REMEMBERED + 1])
 
     def quiet_causes(self, before: AlarmLog) -> frozenset[str]:
         """Return the causes of quiet alarms that have ended since, without a verdict."""
