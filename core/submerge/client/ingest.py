@@ -228,12 +228,12 @@ class Ingest:
             block.rows,
             block.features,
         )
-        alarmed = np.zeros(len(rows), dtype=bool)
+        raw = np.zeros((len(rows), 1), dtype=bool)
         learnt = np.full(len(rows), monitor is None or not monitor.withholds)
         clipped = rows
         if judgement is not None:
             decision = judgement.decision
-            alarmed, learnt = decision.alarmed, ~decision.withheld
+            raw, learnt = judgement.raw[:, None], ~decision.withheld
             # At normal distances from the mean: else one day at a hundred times that distance
             # would outweigh everything that the fleet has learnt.
             clipped = decision.clipped(rows, judgement.center)
@@ -242,7 +242,6 @@ class Ingest:
             lifted = clipped if current.schema.linear else current.schema.features.lift(clipped)
         if monitor is not None:
             # If an alarm's rows are learnt, the mean follows them unclipped.
-            raw = alarmed[:, None]
             own_rows = np.where(raw, rows, clipped)[learnt]
             own_features = np.where(raw, features, lifted)[learnt]
             gaps = None if block.gaps is None else block.gaps[learnt]

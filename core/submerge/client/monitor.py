@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
-from submerge.client.alarms.asides import SETTLES, Asides, ScoredRows
+from submerge.client.alarms.asides import SETTLES, Asides, ScoredRows, needed_rows
 from submerge.client.alarms.detect import detect, hear
 from submerge.client.alarms.detector import (
     AlarmDetector,
@@ -100,6 +100,7 @@ class Judgement(NamedTuple):
     model: Model
     center: Array
     block: Block  # with gaps in place of what is withheld of a row
+    raw: Mask  # (n,), rows of an alarm that the node's own mean follows unclipped
     offset: Array | None = None  # how far that was from the level before, as in `MonitorState`
 
 
@@ -270,25 +271,31 @@ class NodeMonitor:
 
     def _decide(self, detector: AlarmDetector, number: int, *, accept: bool, at: float) -> None:
         """Take a person's verdict on an alarm."""
-        aside, level = self._asides.of(number), None
+        aside = self._asides.of(number)
         if aside is not None:
-            level = aside.level if self._scoring is not None else None
-            self._asides, detector = self._asides.given_back(detector, aside)
-        was = detector.log.open
-        detector = detector.decide(number, accept=accept, at=at, spares=level is None)
+            self._asides, self.detector = self._asides.judged(detector, aside, accept=accept, at=at)
+            if accept and self._scoring is not None:
+                self._move_to(aside.channels, self._scoring[1].center(self.own))
+            return
+        was, detector = detector.log.open, detector.decide(number, accept=accept, at=at)
         if was is not None and detector.log.open is None:
             # The accepted rows have another mean than before.
-            if aside is not None and level is not None and self._scoring is not None:
-                rows = self._scoring[1].center(self.own)
-                rows = np.where(np.tile(aside.channels, self._lags), level.mean.rows, rows)
-                self.own = replace(self.own or level.mean, rows=rows)
-                self._move(np.zeros(len(rows)))
-            elif self.own is not None:
-                self.own = self.own.restarted()
             if self.own is not None:
+                self.own = self.own.restarted()
                 detector = replace(detector, channels=detector.channels.relocated())
             self._reference = None
         self.detector = detector
+
+    def _move_to(self, channels: Mask, center: Array) -> None:
+        """Move the mean of some channels to where the newest rows are."""
+        newest, at = self.recent_rows.rows[-SETTLES:], np.tile(channels, self._lags)
+        known = ~np.isnan(newest)
+        n = known.sum(axis=0)
+        mean = np.where(known, newest, 0.0).sum(axis=0) / np.maximum(n, 1)
+        rows = np.where(at & (n > 0), mean, center)
+        own = self.own or self._no_rows.after(rows[None], rows[None], kept=1.0, passed_s=0.0)
+        self.own = replace(own, rows=rows)
+        self._move(np.zeros(len(rows)))  # a mean without an offset is forgotten
 
     def filled(self, rows: Array, model: Model) -> Array:
         """Return rows (n, channels), scaled, with the most likely value in each gap."""
@@ -347,6 +354,7 @@ class NodeMonitor:
         block = self._read(block)
         scores = score(block, scoring, own, self.channels.residual_scale)
         decision = Decision.learn(len(block))
+        raw = decision.alarmed
         if self.detector is not None:
             self.recent_rows.add(block, now.wall)
             situation = Situation(
@@ -357,59 +365,76 @@ class NodeMonitor:
                 paused=not self.learns,
             )
             rows = ScoredRows(block, scores, scoring, own, self.channels.residual_scale, self._lags)
-            decision, block = self._watch(self.detector, rows, situation, reference)
+            decision, block, raw = self._watch(self.detector, rows, situation, reference)
         elif not self.learns:
             decision = decision.withholding(True)
         if block.beyond is not None:
             decision = decision.withholding(block.beyond)
-        return Judgement(scores, decision, reference, scoring.center(own), block, offset)
+        return Judgement(scores, decision, reference, scoring.center(own), block, raw, offset)
 
     def _watch(
         self, detector: AlarmDetector, rows: ScoredRows, situation: Situation, model: Model
-    ) -> tuple[Decision, Block]:
-        """Compare rows with limits, and with channels set aside; return what of them is learnt."""
-        asides, block = self._asides, rows.block
+    ) -> tuple[Decision, Block, Mask]:
+        """Compare rows with limits, also without the channels that are set aside.
+
+        Return the decision, the block to learn, and the rows that the mean follows unclipped.
+        """
+        asides, block, now = self._asides, rows.block, situation.now
         rest, scores = rows.without(asides.channels)
-        detector, decision = detect(detector, rest, scores, situation)
+        whole = (block, rows.scores) if asides.each and rows.scores is not None else None
+        detector, decision = detect(detector, rest, scores, situation, whole)
+        raw, parts = decision.alarmed, np.zeros(block.rows.shape, dtype=bool)
         self._hold(detector, model, rows.own)
-        if block.beyond is None:
-            out = asides.channels
-            seek = partial(self._seek_level, rows, situation.now, rest, decision.alarmed, out)
-            detector, self._level = seek(detector, self._level)
-        kept, followed = np.zeros(block.rows.shape, dtype=bool), []
+        seeks, still = block.beyond is None, asides.channels
+        if seeks:
+            mine = None if still is None else ~still
+            detector, self._level = self._seek_level(
+                *(detector, self._level, rows, rest, decision.alarmed, still, mine, now)
+            )
+        followed = []
         for each in asides.each if situation.ready else ():
             others = asides.others(each, detector.log)
             part, scores = rows.without(others)
-            found, more = each.after(detector, part, scores, situation)
-            decision = decision.beside(more, learns=self._fills_gaps)
+            aside, own, close = each.after(detector, part, scores, situation)
             if self._fills_gaps:
-                kept |= more.withheld[:, None] & np.tile(each.channels, self._lags)
-            if block.beyond is None:
-                seek = partial(self._seek_level, rows, situation.now, part, more.alarmed, others)
-                known, level = seek(found.detector, found.level, each.channels)
-                found = replace(found, detector=known, level=level)
-            if found.alarm.settled:
-                detector = replace(detector, channels=found.detector.channels)
-            close = detector.closeness.at_least(found.detector.closeness.share or 0.0)
+                parts |= own.withheld[:, None] & np.tile(each.channels, self._lags)
+                factors = own.factors
+                if factors is not None:
+                    factors = np.where(own.withheld, 1.0, factors)
+                raw = raw | (own.alarmed & ~own.withheld)
+                own = Decision(own.alarmed, np.zeros_like(own.withheld), factors)
+            else:
+                raw = raw | own.alarmed
+            decision = decision.joined(own)
+            if seeks:
+                alone, level = self._seek_level(
+                    *(aside.at(detector), aside.level, rows, part, own.alarmed),
+                    *(others, each.channels, now),
+                )
+                aside = replace(aside, log=alone.log, recent=alone.recent, level=level)
+                detector = replace(detector, channels=alone.channels)
             detector = replace(detector, closeness=close)
-            followed.append(found)
+            followed.append(aside)
         if followed:
             asides = replace(asides, each=tuple(followed))
-            asides, detector = asides.without_ended(detector, situation.now.wall)
+            asides, detector = asides.without_ended(detector, now.wall)
         asides, due = asides.with_rows(detector, len(block))
         if due and self._schema.linear:
-            channels = asides.to_set_aside(detector, self._newest(rows))
+            channels = asides.to_set_aside(detector, self._newest(rows, needed_rows(detector)))
             if channels is not None:
                 asides, detector = asides.with_alarm(detector, channels, self._level)
                 self._level = None
         self._asides, self.detector = asides, detector
-        if kept.any():
-            block = block.without(kept, partial(rows.model.filled, own=rows.own))
-        return decision, block
+        if parts.any():
+            block = block.without(parts, partial(rows.model.filled, own=rows.own))
+            if block.gaps is not None:
+                # As a row with fewer than half of its channels is.
+                decision = decision.withholding(2 * block.gaps.sum(axis=1) > block.rows.shape[1])
+        return decision, block, raw
 
-    def _newest(self, rows: ScoredRows) -> ScoredRows:
-        """Return the newest rows, of earlier blocks as well."""
-        known = self.recent_rows.rows[-SETTLES:]
+    def _newest(self, rows: ScoredRows, n: int) -> ScoredRows:
+        """Return the newest n rows, of earlier blocks as well."""
+        known = self.recent_rows.rows[-n:]
         filled = rows.model.filled(known, rows.own)
         gaps, steps = np.isnan(known), self._steps
         block = replace(rows.block, rows=filled, features=filled, gaps=gaps, steps=steps)
@@ -514,19 +539,19 @@ class NodeMonitor:
 
     def _seek_level(
         self,
+        detector: AlarmDetector,
+        level: NewLevel | None,
         rows: ScoredRows,
-        now: Now,
         block: Block,
         alarmed: Mask,
         others: Mask | None,
-        detector: AlarmDetector,
-        level: NewLevel | None,
-        channels: Mask | None = None,
+        channels: Mask | None,
+        now: Now,
     ) -> tuple[AlarmDetector, NewLevel | None]:
         """Return a detector, and where the rows of its open alarm are; it ends if they stay there.
 
-        block, others : The rows without channels of other alarms.
-        channels : (n,), of an alarm that is set aside: the level of these alone is moved.
+        block : The rows without `others`, the channels of other alarms.
+        channels : (n,), whose level is moved; None for all.
         """
         alarm, limits = detector.log.open, detector.limits.known
         unjudged = alarm is not None and not alarm.verdict and not detector.stuck
@@ -549,8 +574,9 @@ class NodeMonitor:
             self.own, self._reference, self._held_for = level.mean, None, 0
         else:
             moved = np.where(np.tile(channels, self._lags), moved, 0.0)
-            mean = level.mean if self.own is None else self.own
-            self.own = replace(mean, rows=center + moved)
+            # Another alarm may have moved it in the same block.
+            mean = replace(level.mean, rows=center) if self.own is None else self.own
+            self.own = replace(mean, rows=mean.rows + moved)
         self._move(moved)
         self._unlearnt_s = 0.0
         return detector.settle(now.wall, moved[: self._count]), None

@@ -29,15 +29,12 @@ class Decision:
         """Return the same with some rows (n,) withheld; True means all."""
         return replace(self, withheld=self.withheld | rows)
 
-    def beside(self, other: Decision, *, learns: bool) -> Decision:
-        """Return the stricter of both; `learns`: what the other withholds is learnt in part."""
-        factors = np.ones(len(self.alarmed)) if self.factors is None else self.factors
-        if other.factors is not None:
-            more = np.where(other.withheld, 1.0, other.factors) if learns else other.factors
-            factors = np.minimum(factors, more)
-        withheld = self.withheld if learns else self.withheld | other.withheld
-        clips = self.factors is not None or other.factors is not None
-        return Decision(self.alarmed | other.alarmed, withheld, factors if clips else None)
+    def joined(self, other: Decision) -> Decision:
+        """Return the stricter of both."""
+        factors = self.factors if other.factors is None else other.factors
+        if self.factors is not None and other.factors is not None:
+            factors = np.minimum(self.factors, other.factors)
+        return Decision(self.alarmed | other.alarmed, self.withheld | other.withheld, factors)
 
     def clipped(self, rows: Array, mean: Array) -> Array:
         """Return rows (n, channels) with their distances to a mean multiplied by `factors`."""

@@ -286,9 +286,15 @@ class Beginner(Node):
     """
 
     def __init__(
-        self, center: str, kept: MonitorState | None = None, *, fills_gaps: bool = True
+        self,
+        center: str,
+        kept: MonitorState | None = None,
+        *,
+        fills_gaps: bool = True,
+        of: int = ALARMS.of,
     ) -> None:
-        super().__init__(replace(PATIENT, fills_gaps=fills_gaps), kept)
+        alarms = replace(PATIENT.alarms, of=of)
+        super().__init__(replace(PATIENT, alarms=alarms, fills_gaps=fills_gaps), kept)
         schema = Schema(DIM, center=center)
         self.current = ClientIncarnation(
             Incarnation(1, 1), schema, SUMMARIES, self.now, learns=True, raw=False, lost=0
@@ -448,6 +454,95 @@ def test_a_verdict_on_an_alarm_that_is_set_aside():
     assert ("rejected", True) == (of[number["x7"]].verdict, of[number["x7"]].is_open)
     mean = node.current.summary(node.now).parts[0].mean
     assert mean[7] == pytest.approx(7.0, abs=0.8)
+
+
+def aside(center: str = "own", **settings) -> Beginner:
+    """A node whose fifth channel is set aside."""
+    node = Beginner(center, **settings)
+    node.passes(300)
+    node.calms()
+    node.off[4] += 20.0
+    node.passes(40)
+    assert "x4" in opened(node.monitor)
+    return node
+
+
+def test_beside_a_channel_that_is_set_aside_a_stuck_one_is_found_and_does_not_hold_it():
+    """And one that is stuck itself; an alarm that is set aside ends by its own channels."""
+    node = Beginner("own")
+    node.passes(1500)
+    node.calms()
+    node.off[7] += 20.0
+    node.passes(40)
+    assert "x7" in opened(node.monitor)
+    for _ in range(120):
+        rows = node.draw(4) + node.off
+        rows[:, 4] = 7.2
+        node.reads(rows, block=4)
+    stuck = [alarm for alarm in node.monitor.alarms if alarm.cause == "stuck"]
+    assert [("x4", True)] == [(alarm.top[0][0], alarm.is_open) for alarm in stuck]
+
+    node.off[7] -= 20.0
+    for _ in range(15):
+        rows = node.draw(4) + node.off
+        rows[:, 4] = 7.2
+        node.reads(rows, block=4)
+    assert "x7" not in opened(node.monitor)
+
+
+def test_what_is_far_off_before_its_alarm_moves_no_mean_while_another_is_set_aside():
+    """Its rows are clipped as they would be without the other alarm."""
+    node = aside()
+    before = float(node.monitor.own.rows[7])
+    rows = node.draw(4) + node.off
+    rows[1:3, 7] += 200.0
+    node.reads(rows, block=4)
+
+    assert node.monitor.own.rows[7] == pytest.approx(before, abs=0.2)
+
+
+def test_a_long_block_in_which_an_alarm_that_is_set_aside_ends_and_comes_again():
+    """Its end is listed, once, under its number; each alarm has one of its own."""
+    node = aside()
+    number = node.open.number
+    rows = node.draw(240)
+    for first in (0, 90, 180):
+        rows[first : first + 30, 4] += 20.0
+    node.reads(rows, block=240)
+    known = [alarm for alarm in node.monitor.alarms if alarm.number == number]
+
+    assert [False] == [alarm.is_open for alarm in known]
+    numbers = [alarm.number for alarm in node.monitor.alarms]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_accepted_in_a_new_process_an_alarm_that_was_set_aside_is_over():
+    """Where its rows are is the mean of its channels at once; the others keep theirs."""
+    node = aside()
+    node.off[7] += 20.0
+    node.passes(40)
+    mean = node.monitor.own.rows.copy()
+    node = node.restarted()
+    node.passes(4)
+    number = {alarm.first[0][0]: alarm.number for alarm in node.monitor.alarms if alarm.is_open}
+    assert node.monitor.apply(DesiredState("n", 1, verdicts=((number["x4"], True),)), node.now)
+    node.passes(40)
+
+    others = np.arange(DIM) != 4
+    assert node.monitor.own.rows[others] == pytest.approx(mean[others], abs=0.5)
+    assert node.monitor.own.rows[4] == pytest.approx(27.0, abs=1.5)
+    assert {"x4", "x7"} & opened(node.monitor) == {"x7"}
+
+
+@pytest.mark.parametrize("of", [20, 64])
+def test_channels_are_found_by_as_many_rows_as_an_alarm_looks_back(of):
+    node = Beginner("own", of=of)
+    node.passes(400)
+    node.calms()
+    node.off[4] += 20.0
+    node.passes(3 * of)
+
+    assert "x4" in opened(node.monitor)
 
 
 def test_what_is_accepted_is_learnt():

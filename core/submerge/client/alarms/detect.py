@@ -59,9 +59,16 @@ WILD = 4.0
 
 
 def detect(
-    detector: AlarmDetector, block: Block, scores: RowScores, situation: Situation
+    detector: AlarmDetector,
+    block: Block,
+    scores: RowScores,
+    situation: Situation,
+    whole: tuple[Block, RowScores] | None = None,
 ) -> tuple[AlarmDetector, Decision]:
-    """Take in the scores of a block, made before its rows were learnt; say what is an alarm."""
+    """Take in the scores of a block, made before its rows were learnt; say what is an alarm.
+
+    whole : The block with channels that are set aside. These may be stuck; of none is it usual.
+    """
     n = len(block)
     if not situation.ready:
         # Scores about a mean that is not known yet mean nothing.
@@ -77,7 +84,8 @@ def detect(
         if not situation.settled or situation.paused:
             normal = np.zeros(n, dtype=bool)
         passed_s = block.time.seen_s(n)
-        channels = detector.channels.after(block, scores, normal, passed_s, decision.factors)
+        channels = detector.channels.after(block, scores, normal, passed_s, decision.factors, whole)
+        block, scores = whole or (block, scores)
         detector = _find_stuck(replace(detector, channels=channels), block, scores, situation)
     return _freeze(detector), decision.withholding(situation.paused)
 

@@ -432,9 +432,7 @@ class AlarmDetector:
         return replace(
             self,
             log=replace(log, excused=log.excused | frozenset(self.stuck)).end(at),
-            hours=self.hours.spare(alarm.worst, self.judged_by, self.limits)
-            if spares
-            else self.hours,
+            hours=self.hours.spare(alarm.worst, self.judged_by, self.limits),
             recent=self.recent.finite,
         )
 
@@ -492,30 +490,33 @@ class ChannelState:
         normal: Mask,
         passed_s: float,
         factors: Array | None = None,
+        whole: tuple[Block, RowScores] | None = None,
     ) -> ChannelState:
-        """Return the state after a block: errors are of `normal` rows, clipped by factors."""
+        """Return the state after a block: errors are of `normal` rows, clipped by factors.
+
+        whole : The block with channels that are set aside; what they do meanwhile is no habit.
+        """
         n = len(self.residual_scale.squares)
-        rows, errors = block.rows[:, :n], scores.sure_errors
-        shown = block.known(n)
+        errors, usual = scores.sure_errors, normal if whole is None else np.zeros_like(normal)
+        errors = errors if factors is None else errors * factors[:, None]
+        unknown = ~normal[:, None] if block.gaps is None else block.gaps[:, :n] | ~normal[:, None]
+        errors = np.where(unknown, np.nan, errors)
+        block, scores = whole or (block, scores)
+        rows, shown = block.rows[:, :n], block.known(n)
         held = np.zeros(shown.shape, dtype=bool) if block.held is None else block.held[:, :n]
         predicted = rows - scores.left_out
-        errors = errors if factors is None else errors * factors[:, None]
-        gathered = (*self.gathered, (shown, predicted, errors, normal, held))
+        gathered = (*self.gathered, (shown, predicted, errors, usual, held))
         waiting, passed_s = self.waiting + len(rows), self.passed_s + passed_s
         if waiting < min(GATHERED, max(1, NUMBERS // n)):
             known = self.run_lengths, self.habits, self.residual_scale
             return ChannelState(*known, gathered, waiting, passed_s)
-        shown, predicted, errors, normal, held = gathered[0]
+        shown, predicted, errors, usual, held = gathered[0]
         if len(gathered) > 1:
-            shown, predicted, errors, normal, held = (
+            shown, predicted, errors, usual, held = (
                 np.concatenate(each) for each in zip(*gathered, strict=True)
             )
         stuck_detector = self.stuck_detector
-        stuck_detector.update(shown, predicted, normal, held if held.any() else None)
-        gaps = np.isnan(shown)
-        if gaps.any():
-            errors = np.where(gaps, np.nan, errors)
-        if not normal.all():
-            errors = errors[normal]
-        scale = self.residual_scale.after(errors, passed_s * float(normal.mean()))
+        stuck_detector.update(shown, predicted, usual, held if held.any() else None)
+        some = ~np.isnan(errors).all(axis=1)
+        scale = self.residual_scale.after(errors[some], passed_s * float(some.mean()))
         return ChannelState(stuck_detector.run_lengths, stuck_detector.habits, scale)

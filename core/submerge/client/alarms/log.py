@@ -1,4 +1,7 @@
-"""AlarmLog: the alarms of one node, as a value. One is open at a time, with all else in it."""
+"""AlarmLog: the alarms of one node, as a value; of the open one all else that is known.
+
+Others may be open beside it: of silent channels, and those that are set aside (`asides`).
+"""
 
 from __future__ import annotations
 
@@ -149,14 +152,14 @@ class AlarmLog:
     provisional_s: float = math.inf  # infinite while it is not known
     patience: float = PATIENCE  # `LESS` once rows of the open alarm keep to no level
     silences: tuple[Alarm, ...] = ()  # of silent channels, beside all others
-    beside: tuple[Alarm, ...] = ()  # open quiet ones that are set aside (`asides`)
+    set_aside: tuple[Alarm, ...] = ()
 
     @property
     def listed(self) -> tuple[Alarm, ...]:
         """All alarms that a node lists, open ones first."""
-        if not (self.silences or self.beside):
+        if not (self.silences or self.set_aside):
             return self.alarms
-        known = self.alarms + self.silences + self.beside
+        known = self.alarms + self.silences + self.set_aside
         return tuple(sorted(known, key=most_urgent_first)[:MOST_OF_NODE])
 
     @property
@@ -205,7 +208,7 @@ class AlarmLog:
         )
 
     def _new(self, at: float, cause: Cause, version: int) -> Alarm:
-        earlier = (*self.alarms[:1], *self.silences[:1], *self.beside)
+        earlier = (*self.alarms, *self.silences, *self.set_aside)
         number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in earlier))
         return Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
 
