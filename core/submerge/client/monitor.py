@@ -375,10 +375,7 @@ class NodeMonitor:
     def _watch(
         self, detector: AlarmDetector, rows: ScoredRows, situation: Situation, model: Model
     ) -> tuple[Decision, Block, Mask]:
-        """Compare rows with limits, also without the channels that are set aside.
-
-        Return the decision, the block to learn, and the rows that the mean follows unclipped.
-        """
+        """Return the decision on rows, the block to learn, and rows that the mean follows as is."""
         asides, block, now = self._asides, rows.block, situation.now
         rest, scores = rows.without(asides.channels)
         whole = (block, rows.scores) if asides.each and rows.scores is not None else None
