@@ -388,6 +388,8 @@ class NodeMonitor:
             detector, self._level = self._seek_level(
                 *(detector, self._level, rows, rest, decision.alarmed, still, mine, now)
             )
+            if detector.log.open is None:
+                self._reference, self._held_for = None, 0
         followed = []
         for each in asides.each if situation.ready else ():
             others = asides.others(each, detector.log)
@@ -568,7 +570,7 @@ class NodeMonitor:
         center = rows.model.center(rows.own)
         moved = level.mean.rows - center
         if channels is None:
-            self.own, self._reference, self._held_for = level.mean, None, 0
+            self.own = level.mean
         else:
             moved = np.where(np.tile(channels, self._lags), moved, 0.0)
             # Another alarm may have moved it in the same block.
