@@ -39,6 +39,8 @@ JobRows = Annotated[
     int, Meta(ge=0, le=MOST_JOB_ROWS, description=f"a whole number from 0 to {MOST_JOB_ROWS}")
 ]
 
+Rows = Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1000")]
+
 MOST_SHARED = 1_000_000
 SharedPerDay = Annotated[
     int, Meta(ge=0, le=MOST_SHARED, description=f"a whole number from 0 to {MOST_SHARED}")
@@ -52,8 +54,7 @@ class ClientTiming(Section, frozen=True, kw_only=True):
         lowering it costs bytes.
     checkpoint_every_s : Seconds between writes to `state`. Raising it loses more readings in a
         crash, lowering it wears the card.
-    min_rows : Rows before the first report. Raising it reveals less of single rows. The group's
-        first model waits until all nodes together have ten times the rank.
+    min_rows : Rows before the first report.
     gather_s : How long rows that come faster than that may wait to be handled together. Raising it
         costs less processor time, and scores later; 0 handles each row as it comes. With metrics of
         Telegraf, how long a row waits for its lines.
@@ -63,6 +64,16 @@ class ClientTiming(Section, frozen=True, kw_only=True):
     checkpoint_every_s: Seconds = 240.0
     min_rows: Whole = 1
     gather_s: NotBelowZero = 1.0
+
+
+class PrivacyConfig(Section, frozen=True, kw_only=True):
+    """What others can learn of single rows.
+
+    rows : So many rows are learnt together, or more: no report tells fewer apart. Raising it
+        reveals less of each, and lets the newest wait for longer; 1 learns each row as it comes.
+    """
+
+    rows: Rows = 8
 
 
 class ScoresConfig(Section, frozen=True, kw_only=True):
@@ -118,6 +129,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     sensor : Where readings come from: one kind.
     summary : LearntSummary
     timing : ClientTiming
+    privacy : PrivacyConfig
     learn : LearnConfig
     alarms : AlarmsConfig
     gaps : A row with a gap: fill it with the most likely value, or do not learn the row.
@@ -146,6 +158,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     sensor: AnySensor
     summary: LearntSummary = LearntSummary()
     timing: ClientTiming = ClientTiming()
+    privacy: PrivacyConfig = PrivacyConfig()
     learn: LearnConfig = LearnConfig()
     alarms: AlarmsConfig = AlarmsConfig()
     gaps: Literal["fill", "withhold"] = "fill"
@@ -261,6 +274,7 @@ class ClientConfig(Section, frozen=True, kw_only=True):
             alarms=self.alarms.settings(self.learn, self.period_s),
             learn_when=self._learn_when,
             share_points=self.share_points,
+            together=self.privacy.rows,
             **timing,
         )
 

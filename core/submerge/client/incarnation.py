@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from submerge._linalg import Array, Storage
+from submerge.client.few_rows import FewRows, Priorities, no_rows
 from submerge.client.measurement import MeasuredRows, MeasuringMemory
 from submerge.judge.prepare import GAPS, LARGEST_SCALED, LEAD_IN, OTHER_STATE, REASONS, TOO_LARGE
 from submerge.pca.expectation import Guesses
 from submerge.pca.own_scatter import OwnScatter
-from submerge.pca.subspace import LARGEST
+from submerge.pca.subspace import LARGEST, Subspace
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import (
@@ -92,8 +93,6 @@ def _method(learner: Learner | None, own: OwnScatter | None) -> Method:
     return method._replace(own_share=round(1 - own.share, 3), unlike=round(own.unlike, 3))
 
 
-Priorities = npt.NDArray[np.uint64]
-
 FADE_STEPS = 64  # steps in a half-life, at least: the weight of no row is wrong by more than 1.1 %
 
 
@@ -119,6 +118,7 @@ class ClientIncarnation:
 
     learns, raw : Whether everything that learning needs is settled; whether not even the scaling.
     lost : Readings that earlier incarnations could not deliver: it declares them as lost.
+    together : So many rows are learnt at once, or more.
     pin : None before the first join.
     seq : Rises with every report and every checkpoint.
     delivered, held : Readings of it that the parent holds, and those of them that are learnt.
@@ -135,6 +135,7 @@ class ClientIncarnation:
         learns: bool,
         raw: bool,
         lost: int,
+        together: int = 1,
     ) -> None:
         self.incarnation = incarnation
         self.schema = schema
@@ -151,6 +152,8 @@ class ClientIncarnation:
         self._measuring = None if learns else MeasuringMemory(schema, summaries)
         self._faded_at = now.steady
         self._not_learnt = RowAccount()
+        self._together, self.few = together, no_rows(schema)
+        self._guessed_by: Subspace | None = None
         self.raw = raw
 
     @property
@@ -182,7 +185,8 @@ class ClientIncarnation:
     def account(self) -> RowAccount:
         """What has become of its rows; those that no parent has learnt wait."""
         held = self.held if self.learns else 0
-        return replace(self._not_learnt, learnt=held, waiting=self.counts.learnt - held)
+        waiting = self.counts.learnt - held + len(self.few)
+        return replace(self._not_learnt, learnt=held, waiting=waiting)
 
     def withhold(self, rows: int) -> None:
         """Count readings that are not learnt because of an alarm or an operator."""
@@ -208,6 +212,43 @@ class ClientIncarnation:
         """Take in usable rows (n, channels), scaled if that is known, and features (n, dim)."""
         if not len(rows):
             return
+        if self._together == 1:
+            self._learn(rows, features, now, priorities, gaps)
+            return
+        if gaps is not None and gaps.model is not None:
+            self._guessed_by = gaps.model
+        mask = np.zeros(rows.shape, dtype=bool) if gaps is None else gaps.mask
+        self.hold(FewRows(np.asarray(rows), mask, self.schema.canonical, priorities), now)
+
+    def hold(self, few: FewRows, now: Now) -> None:
+        """Take in rows under its schema, and learn all but the newest if they are enough."""
+        self.few = self.few.joined(few) if len(self.few) else few
+        older = len(self.few) - self._together
+        if older >= self._together:
+            self._learn_few(self.few[:older], now)
+            self.few = self.few[older:]
+
+    def learn_few(self, now: Now) -> None:
+        """Learn the rows that wait, if they are enough, since no more may come."""
+        if len(self.few) >= self._together:
+            self._learn_few(self.few, now)
+            self.few = no_rows(self.schema)
+
+    def _learn_few(self, few: FewRows, now: Now) -> None:
+        rows, features = few.rows, few.rows
+        if self._learner is not None and not self.schema.linear:
+            features = self.schema.features.lift(rows)
+        guesses = Guesses(few.gaps, self._guessed_by) if few.gaps.any() else None
+        self._learn(rows, features, now, few.priorities, guesses)
+
+    def _learn(
+        self,
+        rows: Array,
+        features: Storage,
+        now: Now,
+        priorities: Priorities | None,
+        gaps: Guesses | None,
+    ) -> None:
         half_life = self.schema.half_life
         if half_life and now.steady - self._faded_at >= half_life / FADE_STEPS:
             for memory in (self._learner, self._measuring):

@@ -13,7 +13,8 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.client.drill import ClientDrill, DrillAnswer
-from submerge.client.incarnation import ClientIncarnation, Priorities
+from submerge.client.few_rows import Priorities
+from submerge.client.incarnation import ClientIncarnation
 from submerge.client.monitor import Judgement, NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.judge.decision import Mask

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from submerge.client.few_rows import FewRows
 from submerge.client.fleet_view import MODEL, FleetView
 from submerge.client.incarnation import ClientIncarnation
 from submerge.client.ingest import Ingest
@@ -248,6 +249,10 @@ class ClientNode:
                 self._session.reopen()
                 self.finals.retry_now()
             case Flush():
+                self.current.learn_few(now)
+                if few := len(self.current.few):
+                    facts = {"readings": few, "least": self.settings.together}
+                    effects.append(Note("too few readings to report", facts))
                 self._session.hurry()
                 self._checkpoint_at, self._ending = now.steady, True
             case Answered():
@@ -276,6 +281,7 @@ class ClientNode:
             learns=self.fleet.is_settled,
             raw=self.fleet.is_raw,
             lost=lost,
+            together=self.settings.together,
         )
         self._kept = 0, 0, None
         # The parent drops the alarms of the incarnation before: this one reports them at once.
@@ -288,7 +294,19 @@ class ClientNode:
         """End the incarnation; the next one declares what this one could not deliver."""
         last = self.current.checkpoint(self._report(now), now)
         self.finals.close(self.current, last, why, effects)
+        few = self.current.few
         self._begin(now, lost=self.finals.past.lost, floor=floor)
+        self._carry(few, now, effects)
+
+    def _carry(self, few: FewRows, now: Now, effects: list[Effect]) -> None:
+        """Let an incarnation that begins take the rows that waited in the one before."""
+        current = self.current
+        taken = few.under(current.schema)
+        current.hold(taken, now)
+        if lost := len(few) - len(taken):
+            current.declare(lost)
+            facts = {"readings": lost, "why": "they waited to be learnt under another schema"}
+            effects.append(Note("lost", facts, "warning"))
 
     def _receive(self, message: Message, now: Now, effects: list[Effect]) -> None:
         match message:
@@ -374,6 +392,7 @@ class ClientNode:
             self._end("the fleet has settled another schema", now, effects)
         else:
             self._begin(now, lost=counts.lost)
+            self._carry(current.few, now, effects)
 
     def _take_answer(self, answer: Answer, now: Now, effects: list[Effect]) -> None:
         current, session = self.current, self._session

@@ -86,7 +86,9 @@ class PendingFinals:
 
     def account(self, current: ClientIncarnation, *, ends: bool = False) -> RowAccount:
         """Return what became of each row; once it `ends`, rows not kept for a parent are lost."""
-        last = current.account
+        last, few = current.account, len(current.few)
+        if ends:
+            last = replace(last, waiting=last.waiting - few, lost=last.lost + few)
         if ends and current.pin is None:
             last = last.given_up
         return self._closed + RowAccount(waiting=self._waiting_of(own=True)) + last

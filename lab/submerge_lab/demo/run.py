@@ -160,7 +160,6 @@ def site_of(settings: DemoSettings, room: Room, folder: Path, wire: Wire, **more
         schema,
         settings.rank,
         OVERSAMPLE,
-        trial_of(settings).rows,
         # Clients take turns.
         row_s=settings.clients * SNAPSHOT_S,
         settle_s=ARMED * settings.settle_days * 86400,

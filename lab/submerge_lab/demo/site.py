@@ -153,7 +153,6 @@ class Site:
     schema: Schema
     rank: int
     oversample: int
-    first_rows: int
     row_s: float = SNAPSHOT_S
     settle_s: float = 86400.0
     report_every_s: float = REPORT_EVERY_S
@@ -196,7 +195,7 @@ class Site:
             f"[summary]\n{self._summary}\n"
             f"[timing]\nreport_every_s = {self.report_every_s}\ncheckpoint_every_s = 1.0\n"
             # The feed waits for the score of each row.
-            f"min_rows = {self.first_rows}\ngather_s = 0.0\n{ADVANCED}\n"
+            f"gather_s = 0.0\n{ADVANCED}\n"
             '[sensor]\nkind = "ndjson"\n\n'
             f'[scores]\nto = "stdout"\ncontributions = {blamed}\n\n'
             f"{self._alarms}\n"

@@ -20,7 +20,12 @@ from submerge_aggregator.downlink.config import ListenConfig
 from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.alarms import AlarmsConfig, LearnConfig
-from submerge_client.config.client_config import ClientConfig, ClientTiming, ScoresConfig
+from submerge_client.config.client_config import (
+    ClientConfig,
+    ClientTiming,
+    PrivacyConfig,
+    ScoresConfig,
+)
 from submerge_client.config.links import UplinkConfig
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.sections import Name, Section, refusal, shown
@@ -134,6 +139,7 @@ class BoxConfig(Section, frozen=True, kw_only=True):
             state=self.folder / "client.state",
             uplink=UplinkConfig(url=f"memory://{self.root}"),
             timing=ClientTiming(report_every_s=OFTEN_S),
+            privacy=PrivacyConfig(rows=1),  # its parent is this program
         )
 
     @property

@@ -114,6 +114,7 @@ def test_a_file_says_how_the_node_behaves(read) -> None:
             cap_s=2.0,
             fills_gaps=True,
             lags=2,
+            together=8,
         )
         == settings
     )
@@ -129,10 +130,11 @@ def test_what_is_left_out_is_as_the_node_has_it() -> None:
     assert timing == {name: known[name] for name in timing}
 
 
-def test_the_first_report_waits_for_no_rows(read) -> None:
-    """Unless the file says otherwise: the root waits, for the rows of the whole group."""
-    assert 1 == read(toml(summary="rank = 3")).settings.min_rows
-    assert 7 == read(toml(summary="rank = 3", timing="min_rows = 7")).settings.min_rows
+def test_eight_rows_are_learnt_together(read) -> None:
+    """Unless the file says otherwise; the setting before it is still used."""
+    assert 8 == read(toml()).settings.together
+    assert 3 == read(toml(privacy="rows = 3")).settings.together
+    assert 7 == read(toml(timing="min_rows = 7")).settings.min_rows
 
 
 def test_gaps_are_filled_unless_they_are_withheld(read) -> None:
@@ -991,7 +993,7 @@ def test_the_sample_speaks_of_every_setting_and_of_no_other() -> None:
 
 def test_timing_in_the_sample_is_what_holds_without_it() -> None:
     """A commented line shows the default."""
-    tables = [table for table in variants(SAMPLE) if "min_rows" in table.get("timing", ())]
+    tables = [table for table in variants(SAMPLE) if "gather_s" in table.get("timing", ())]
 
     assert [decoded(table, ClientConfig).settings for table in tables] == [
         decoded(next(variants(SAMPLE)), ClientConfig).settings

@@ -30,7 +30,7 @@ kind = "ndjson"
 [summary]
 rank = 2
 [timing]
-min_rows = 20
+report_every_s = 300
 [alarms]
 settle = "1d"
 [scores]

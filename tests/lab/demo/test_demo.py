@@ -413,7 +413,7 @@ def test_every_configuration_loads(tmp_path, over, center, features):
         wire = GrpcWire(dict.fromkeys((member.name for member in who), 4711))
     channels = (Channel('mote 1."°C"', "°C"), Channel("b", "%"))
     schema = Schema(channels, Scaling((21.0, 1e-3), (0.04, 300.0)), features, center)
-    site = Site(tmp_path, wire, schema, rank=1, oversample=1, first_rows=16)
+    site = Site(tmp_path, wire, schema, rank=1, oversample=1)
     site.write(who)
 
     for member in who:
@@ -430,9 +430,9 @@ def test_messages_that_a_broker_would_drop_are_refused(tmp_path):
     schema = Schema(CHANNELS, features=RandomFourier(Gaussian(0.3), 4096))
     broker, grpc = MqttWire("::1", 1883, "room-1", own=False), GrpcWire({})
 
-    check_sizes(Site(tmp_path, grpc, schema, rank=16, oversample=10, first_rows=16))
+    check_sizes(Site(tmp_path, grpc, schema, rank=16, oversample=10))
     with pytest.raises(UsageError, match=r"at most 122880 .* got up to 5\d{5}: lower --features"):
-        check_sizes(Site(tmp_path, broker, schema, rank=16, oversample=10, first_rows=16))
+        check_sizes(Site(tmp_path, broker, schema, rank=16, oversample=10))
 
 
 def test_free_ports_differ():
