@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -202,6 +203,16 @@ class GroupConfig(Section, frozen=True, kw_only=True):
         )
 
 
+class PrivacyConfig(Section, frozen=True, kw_only=True):
+    """What members can learn of the rows of others.
+
+    floor : Whether models, and reports upward, wait until five nodes have eight new rows each. Left
+        out: in groups of five nodes or more. In smaller ones, true waits for all nodes.
+    """
+
+    floor: bool | None = None
+
+
 class AggregatorConfig(Section, frozen=True, kw_only=True):
     """The configuration of an aggregator.
 
@@ -216,6 +227,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     timing : AggregatorTiming
     alarms : NotifyConfig
     security : SecurityConfig
+    privacy : PrivacyConfig
     operators : Without it operators are on this machine: the socket beside the store.
     page : PageConfig
     audit : AuditConfig
@@ -234,6 +246,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     timing: AggregatorTiming = AggregatorTiming()
     alarms: NotifyConfig = NotifyConfig()
     security: SecurityConfig = SecurityConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
     operators: OperatorsConfig | None = None
     page: PageConfig | None = None
     audit: AuditConfig = AuditConfig()
@@ -340,7 +353,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
         plans = {}
         for name, group in self.groups.items():
             with placed("groups", name):
-                plans[name] = group.plan
+                plans[name] = replace(group.plan, floor=self.privacy.floor)
         return plans
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from submerge.aggregator import root as of_root
@@ -16,6 +17,7 @@ from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
 from submerge.aggregator.operators.quarantine import Cause, Quarantine
 from submerge.aggregator.plan import GroupPlan as GroupPlan
+from submerge.aggregator.release import RowFloor
 from submerge.aggregator.rollup import census, scores
 from submerge.aggregator.root import newest_version, settle
 from submerge.aggregator.rows.histories import Histories
@@ -160,6 +162,7 @@ class Group:
     """One group of one aggregator; it has no ledger while the schema is not known.
 
     version, rank : Of the newest model that was made here.
+    holds_back : Rows wait for those of more nodes (`release`).
     first_readings : Readings that clients learnt before they joined here.
     """
 
@@ -180,6 +183,9 @@ class Group:
         self._model_at = self._look_at = -math.inf
         self._notes = InfluenceNotes(name)
         self._check = SelfCheck(plan.objection)
+        self._floor = RowFloor(plan.floor, settings.seal_after_s)
+        self._reported: Report | None = None
+        self.holds_back = False
         self._rejections: list[Note] = []
 
     def records(self) -> dict[Key, Any]:
@@ -401,7 +407,40 @@ class Group:
         ledger = self.ledger
         if ledger is None:
             return None
-        return self._readable(Report, lambda: self._new_report(ledger, node, me, now), now)
+        reported, self.holds_back = self._reported, False
+        if reported is not None and reported.fingerprint == ledger.fingerprint:
+            self.holds_back = not self._floor.allows(ledger, now)
+        if self.holds_back and reported is not None:
+            return self._reported_again(ledger, reported, me, now)
+        made = self._readable(Report, lambda: self._new_report(ledger, node, me, now), now)
+        if made is not None:
+            self._reported = made
+            self._floor.mark(ledger)
+        return made
+
+    def _reported_again(
+        self, ledger: Ledger, reported: Report, me: Incarnation, now: Now
+    ) -> Report | None:
+        """Return the rows as they were reported, with new alarms; None if there are none."""
+        upward, before = self.upward, reported.alarm_status
+        status = alarm_status(ledger, now, desired=self.desired_states.heard)
+        session, confirmed = upward.session, 0 if before is None else before.desired
+        told = session.pending is not None or session.acked >= reported.stamp.seq
+        alarms = () if status is None else status.alarms
+        news = (0 if status is None else status.desired) > confirmed
+        news |= is_urgent(diff(reported.alarms, alarms))
+        if told and not news:
+            return None
+        seq = upward.line.seq + 1
+        upward.postpone(seq)
+        self._reported = replace(
+            reported,
+            stamp=reported.stamp._replace(seq=seq, incarnation=me),
+            census=census(ledger, now),
+            scores=scores(ledger),
+            alarm_status=status,
+        )
+        return self._reported
 
     def _new_report(self, ledger: Ledger, node: str, me: Incarnation, now: Now) -> Report:
         upward = self.upward
@@ -467,10 +506,16 @@ class Group:
         if self._model_at > now.steady:
             return None
         self._settle(ledger)
+        self.holds_back = self.waiting is None and not self._floor.allows(ledger, now)
+        if self.holds_back:
+            self._model_at = now.steady + self._settings.model_every_s
+            return None
         model = self._readable(Model, lambda: self._new_model(ledger, now), now)
         self._stirred, self._model_at = False, now.steady + self._settings.model_every_s
         if model is not None:
             self.model, self.version = model, model.version
+            if model.summary is not None:
+                self._floor.mark(ledger)
         return model
 
     def _new_model(self, ledger: Ledger, now: Now) -> Model:

@@ -88,6 +88,7 @@ def send_due(node: AggregatorNode, group: Group, now: Now, effects: list[Effect]
         if report is not None:
             effects.extend(group.influence_notes())
             upward.queue_report(report, now.steady, node.rng)
+            upward.changed = group.holds_back
         elif group.ledger is not None:
             session.put_off(now.steady, node.rng)
     if session.pending is not None:
@@ -275,8 +276,11 @@ class AggregatorNode:
         """Whether the parent has not yet confirmed everything that is held here."""
         if self.top:
             return False
-        upwards = [group.upward for group in self._groups.values() if group.ledger is not None]
-        return any(each.changed or each.session.pending is not None for each in upwards)
+        return any(
+            (group.upward.changed and not group.holds_back) or group.upward.session.pending
+            for group in self._groups.values()
+            if group.ledger is not None
+        )
 
     @property
     def groups(self) -> tuple[str, ...]:

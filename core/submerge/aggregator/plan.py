@@ -76,6 +76,9 @@ class GroupPlan:
     min_rows : int
         Rows that the group's first model waits for, of all nodes together: with less than ten
         times the rank it is mostly noise.
+    floor : bool or None
+        Whether models and reports wait until five nodes have learnt eight rows each; None: in
+        groups of five nodes or more (`release`).
     given : mapping of str to (float, float)
         Center and scale of channels that need not be measured, where the others are.
     objection : Objection or None
@@ -94,6 +97,7 @@ class GroupPlan:
     objection: Objection | None = None
     has_room: HasRoom | None = None
     min_rows: int = 1
+    floor: bool | None = False
     given: Given = field(default_factory=dict)
 
     def influence_rule(self, known_s: float) -> InfluenceRule | None:

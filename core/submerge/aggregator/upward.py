@@ -86,6 +86,12 @@ class Upward:
         # From the middle: the oldest is the first that the root can confirm.
         del marks[1 : len(marks) - MARKS + 1]
 
+    def postpone(self, seq: int) -> None:
+        """Note that the report of that number has the rows of the one before."""
+        for marks in self._marks.values():
+            if marks and marks[-1][1] == seq:
+                marks[-1] = marks[-1][0], seq + 1
+
     def held(self, child: Child) -> int:
         """Return the newest seq of a child that the root surely holds."""
         marks = self._marks.get(child, [])

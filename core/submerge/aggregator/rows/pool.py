@@ -9,6 +9,7 @@ so a merge stays valid. Rows from the future, where a clock was or is wrong, are
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -353,6 +354,17 @@ class CountedRows(NamedTuple):
         if fingerprint == self.fingerprint:
             return True
         return fingerprint in self.earlier and not only_measured(said)
+
+    def learnt_by_node(self) -> Counter[str]:
+        """Return the readings of each node that count, and were learnt."""
+        learnt = Counter[str]()
+        for (node, _), row in self.rows.items():
+            if node not in self.out and (counts := self._counted(row.report)) is not None:
+                learnt[node] += counts.learnt
+        for (node, fingerprint), each in self.sealed.items():
+            if node not in self.out and self._counts(fingerprint, each):
+                learnt[node] += each.counts.learnt
+        return learnt
 
     def moments_by_node(self) -> dict[str, Moments]:
         # In one order: rounding must not depend on when rows arrived.
