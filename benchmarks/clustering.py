@@ -25,9 +25,9 @@ from submerge.jobs.job import Job, Settings
 from submerge.jobs.kind import PhaseDown
 from submerge.jobs.kinds import KINDS
 from submerge.jobs.kinds.cluster import ClusterJob
-from submerge.jobs.local_run import Parts, run_here
+from submerge.jobs.local_run import Parts, run_here, split_here
 from submerge.jobs.membership import ClusterMembership
-from submerge.jobs.points import JobPoints, split
+from submerge.jobs.points import JobPoints
 from submerge.kernel.kmeans_rounds import (
     initial_centers,
     lloyd,
@@ -141,7 +141,7 @@ def _as_job(servers: int, seed: int) -> tuple[float, float, int, int]:
     kept = ClusterMembership.of(
         Job("job", "cluster", settings, "rings", "0" * 64, X.shape[1]), answer
     )
-    split_out = {name: split(parts[name], settings, name).held_out for name in names}
+    split_out = {name: split_here(name, parts[name], settings).held_out for name in names}
     labels = np.concatenate([kept.assign(parts[name]).numbers for name in names])
     known = np.concatenate([classes[name] for name in names])
     out = np.vstack([split_out[name] for name in names])

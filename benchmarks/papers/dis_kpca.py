@@ -40,8 +40,7 @@ from submerge.jobs.kind import JobAnswer
 from submerge.jobs.kinds import KINDS
 from submerge.jobs.kinds.kpca.answer import map_of
 from submerge.jobs.kinds.kpca.job import OF_KMEANS
-from submerge.jobs.local_run import ALL_POINTS
-from submerge.jobs.points import split
+from submerge.jobs.local_run import ALL_POINTS, split_here
 from support.kernels import power_law
 from support.mnist import digits
 
@@ -96,7 +95,7 @@ class Counted(NamedTuple):
 def server(kind: str, settings: Mapping[str, Any], rows: measure.Array, name: str) -> Server:
     """Hold rows; for what is sent down yield what goes up, and the seconds that it took."""
     job = KINDS[kind](settings, rows.shape[1])
-    points = split(rows, settings, name)._replace(may_share=ALL_POINTS)
+    points = split_here(name, rows, settings)._replace(may_share=ALL_POINTS)
     memory, up, taken = None, {}, 0.0
     while True:
         down = yield up, taken

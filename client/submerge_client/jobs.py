@@ -21,7 +21,8 @@ from submerge import PeerError, Schema, UsageError
 from submerge._linalg import Array
 from submerge.client.node import ClientNode
 from submerge.features import OpenLandmarks
-from submerge.jobs.landmark_sample import LandmarkSample, RowSample
+from submerge.jobs.landmark_sample import LandmarkSample
+from submerge.jobs.row_groups import RowGroups
 from submerge.judge.prepare import Block, prepare
 from submerge.protocol.machine import Effect, Keep, Note, Now, Scored, Start, Tick
 from submerge.protocol.names import RandomSource
@@ -136,16 +137,19 @@ class HeldSample:
         self.most, self._rng = most, rng
         self._lock = threading.Lock()
         self._fingerprint = ""
-        self._sample: RowSample | LandmarkSample | None = None
+        self._sample: RowGroups | LandmarkSample | None = None
 
     def __len__(self) -> int:
         return 0 if self._sample is None else len(self._sample)
 
-    def read(self) -> tuple[str, Array]:
-        """Return the fingerprint of the rows' schema, and a copy of them, (n, channels)."""
+    def read(self) -> tuple[str, Array, Array]:
+        """Return the schema's fingerprint, a copy of the rows (n, channels), and their order."""
         with self._lock:
-            rows = np.empty((0, 0)) if self._sample is None else self._sample.rows
-            return self._fingerprint, rows
+            sample = self._sample
+            if isinstance(sample, RowGroups):
+                return self._fingerprint, sample.rows, sample.order
+            rows = np.empty((0, 0)) if sample is None else sample.rows
+            return self._fingerprint, rows, np.arange(float(len(rows)))
 
     def see(self, rows: Array, effects: Iterable[Effect], node: ClientNode) -> None:
         """Take what a node has learnt of rows (n, channels), given in their units."""
@@ -165,7 +169,7 @@ class HeldSample:
     def _begin(self, fingerprint: str, schema: Schema, *, raw: bool) -> None:
         with self._lock:
             self._fingerprint = fingerprint
-            self._sample = RowSample(self.most, schema.width, self._rng)
+            self._sample = RowGroups(self.most, schema.width, self._rng)
             if isinstance(schema.features, OpenLandmarks):
                 known = self.most, schema.width, schema.features.kernel, self._rng
                 self._sample = LandmarkSample(*known, raw=raw)
@@ -363,7 +367,7 @@ class ClientJobs:
             return "another group"
         if not self.rows.most:
             return TAKES_NONE
-        fingerprint, rows = self.rows.read()
+        fingerprint, rows, order = self.rows.read()
         say("job begins", job=job.id, kind=job.kind, rows=len(rows))
         few = f"it has {len(rows)} complete rows yet, {LEAST_ROWS} needed"
-        return HeldRows(fingerprint, rows) if len(rows) >= LEAST_ROWS else few
+        return HeldRows(fingerprint, rows, order) if len(rows) >= LEAST_ROWS else few

@@ -64,12 +64,12 @@ def test_a_job_by_command_has_the_answer_of_one_process(programs):
         )
     target = programs.folder / "answer.npz"
     ran = submerge(
-        *("jobs", "kmeans", "--clusters", 3, "--seed", 5, "--held-out", "20%", "--quiet"),
+        *("jobs", "kmeans", "--clusters", 3, "--seed", 5, "--quiet"),
         *("--config", config, "--out", target),
     )
 
     assert (0, "") == (ran.returncode, ran.stderr)
-    settings = {"clusters": 3, "seed": 5, "held_out": 0.2}
+    settings = {"clusters": 3, "seed": 5}
     expected = run_here("kmeans", settings, {name: rows_of(name) for name in CLIENTS})
     with np.load(target) as found:
         assert np.array_equal(expected["centers"], found["centers_scaled"])

@@ -17,7 +17,7 @@ from support.programs import Program, Programs, free_port
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"clusters": 3, "seed": 5, "held_out": 0.2}
+SETTINGS = {"clusters": 3, "seed": 5}
 
 
 @pytest.fixture(params=["grpc", "mqtt"])

@@ -109,7 +109,7 @@ def asks_for_rows_each_time(self, part, ask, now, effects):
     """Points are what the client has now, in every round."""
     if part.kind is not None and part.points is not None and ask.round:
         held = self._source(ask.job)
-        part.points = member.split(held.rows, ask.job.settings, self.node)
+        part.points = member.split(held.rows, ask.job.settings, held.order)
     return _share(self, part, ask, now, effects)
 
 

@@ -20,7 +20,7 @@ ROOT = "root"
 TREE = {ROOT: None, **dict.fromkeys(SITES, ROOT)} | {
     name: site for site, names in SITES.items() for name in names
 }
-ROWS = 60
+ROWS = 64
 """Fewer than a client holds for jobs: so it holds all of them, in their order."""
 
 

@@ -24,7 +24,7 @@ from submerge.jobs.machine import (
     SendJob,
 )
 from submerge.jobs.member import JobMember
-from submerge.jobs.points import HeldRows, PointBudget
+from submerge.jobs.points import HeldRows, PointBudget, draws, seed_of
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import JobRoot
 from submerge.protocol.machine import Keep, Now, Start, Tick
@@ -85,7 +85,11 @@ class JobTable:
         else:
             self.roles[name] = JobMember(
                 name,
-                lambda _, name=name: HeldRows(FINGERPRINT, self.rows[name]),
+                lambda job, name=name: HeldRows(
+                    FINGERPRINT,
+                    self.rows[name],
+                    draws(seed_of(job.settings), name, "held out", len(self.rows[name])),
+                ),
                 rng,
                 budget=PointBudget(self._share_points),
             )

@@ -13,7 +13,7 @@ from submerge.jobs.arrays import Arrays
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import AnswerForm, JobAnswer, JobKind, PhaseDown
 from submerge.jobs.kinds import KINDS
-from submerge.jobs.points import JobPoints, split
+from submerge.jobs.points import JobPoints, draws, seed_of, split
 from submerge.schema import Schema
 
 ALL_POINTS = 2**31
@@ -99,11 +99,16 @@ def _split(parts: Parts, settings: Settings) -> dict[str, JobPoints]:
     found: dict[str, JobPoints] = {}
     for name, part in parts.items():
         below = _split(part, settings) if isinstance(part, Mapping) else None
-        new = {name: split(_rows_of(name, part), settings, name)} if below is None else below
+        new = {name: split_here(name, _rows_of(name, part), settings)} if below is None else below
         if repeated := found.keys() & new.keys():
             raise UsageError(f"each node is there once, got {', '.join(sorted(repeated))} twice")
         found |= new
     return found
+
+
+def split_here(name: str, rows: Array, settings: Settings) -> JobPoints:
+    """Return a node's points; which rows are held out follows from the job's seed."""
+    return split(rows, settings, draws(seed_of(settings), name, "held out", len(rows)))
 
 
 def _check_by_node(parts: object) -> None:

@@ -182,7 +182,7 @@ class JobMember:
             mib = (f"{max(0.0, each) / 2**20:,.0f} MiB" for each in (needs, room))
             return "it would need {} of memory, and {} are free for jobs".format(*mib)
         part.needs = needs
-        part.points = split(held.rows, job.settings, self.node)
+        part.points = split(held.rows, job.settings, held.order)
         return ""
 
 

@@ -15,6 +15,7 @@ from submerge.errors import PeerError, ShapeError, UsageError, whole
 from submerge.features.draws import uniforms, words, words_at
 from submerge.jobs.arrays import Arrays, check_at_most
 from submerge.jobs.job import Settings
+from submerge.jobs.row_groups import GROUP
 from submerge.protocol.machine import Key, Now
 
 MOST_HELD_OUT = 0.9
@@ -39,6 +40,7 @@ class HeldRows(NamedTuple):
 
     fingerprint: str
     rows: Array
+    order: Array  # (n,), by which rows are held out: the node's own, and equal for rows of a group
 
 
 def key(seed: int, node: str, purpose: str) -> int:
@@ -96,16 +98,21 @@ def held_out_of(settings: Settings) -> float:
     return float(share)
 
 
-def split(rows: Array, settings: Settings, node: str) -> JobPoints:
-    """Return a copy of rows (n, width) without gaps, in those to learn from and those held out."""
+def split(rows: Array, settings: Settings, order: Array) -> JobPoints:
+    """Return a copy of rows (n, width) without gaps, in those to learn from and those held out.
+
+    Rows are held out by their order (n,), groups of eight as a whole, and eight stay.
+    """
     if rows.ndim != 2:
         raise ShapeError("rows", expected="(n, width)", got=rows.shape)
     fits = (np.abs(rows) <= LARGEST_READING).all(axis=1)  # NaN is not
     rows = np.array(rows[fits], dtype=np.float64, order="C")
-    out = draws(seed_of(settings), node, "held out", len(rows)) < held_out_of(settings)
+    share, n = held_out_of(settings), len(rows)
+    groups = int(min(share * n, n - GROUP) / GROUP + 1e-9) if n > GROUP else 0
     # Sums over a single row would be that row.
-    if (~out).sum() == 1:
-        out[:] = True
+    first = np.argsort(order[fits], kind="stable")[: 1 if n == 1 else GROUP * groups]
+    out = np.zeros(n, dtype=bool)
+    out[first] = True
     return JobPoints(rows[~out], rows[out])
 
 

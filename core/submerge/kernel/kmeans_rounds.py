@@ -86,30 +86,33 @@ def local_summary(rows: Array, k: int, rng: UnitDraws) -> ClusterTally:
     return tally(rows, centers)
 
 
-def without_singles(summary: ClusterTally) -> ClusterTally:
-    """Return a summary in which no cluster has a single row: such a one joins its nearest other."""
-    # Its sum is that row, which a node may not want to send. Emptied clusters keep their place.
+FEWEST = 5
+"""Rows of a node in each sum that it sends: one of fewer says too much of each."""
+
+
+def small_joined(summary: ClusterTally) -> ClusterTally:
+    """Return a summary in which no cluster has fewer rows: such a one joins its nearest other."""
+    # Emptied clusters keep their place. The smallest goes first.
     counts, sums = summary.counts.copy(), summary.sums.copy()
-    for i in np.flatnonzero(counts == 1):
-        if counts[i] != 1:
-            continue  # another one has joined it
+    while (small := (counts > 0) & (counts < FEWEST)).any():
+        i = int(np.argmin(np.where(small, counts, np.inf)))
         others = np.flatnonzero(counts > 0)
         others = others[others != i]
         if len(others):
-            away = ((sums[others] / counts[others, None] - sums[i]) ** 2).sum(axis=1)
+            away = ((sums[others] / counts[others, None] - sums[i] / counts[i]) ** 2).sum(axis=1)
             j = others[int(np.argmin(away))]
-            counts[j] += 1
+            counts[j] += counts[i]
             sums[j] += sums[i]
         counts[i], sums[i] = 0, 0.0
     return ClusterTally(counts, sums, summary.cost)
 
 
-def singles_left_out(summary: ClusterTally) -> ClusterTally:
-    """Return a summary without the clusters that have a single row of the node; cost as it is."""
-    single = summary.counts == 1
+def small_left_out(summary: ClusterTally) -> ClusterTally:
+    """Return a summary without the clusters that have fewer rows of the node; cost as it is."""
+    small = summary.counts < FEWEST
     return ClusterTally(
-        np.where(single, 0.0, summary.counts),
-        np.where(single[:, None], 0.0, summary.sums),
+        np.where(small, 0.0, summary.counts),
+        np.where(small[:, None], 0.0, summary.sums),
         summary.cost,
     )
 

@@ -17,7 +17,7 @@ from submerge.schema import Channel, Scaling
 from submerge_client.jobs import HeldSample
 
 SCHEMA = Schema((Channel("a", "K"), Channel("b", "K")), scaling=Scaling((10.0, 20.0), (2.0, 4.0)))
-ROWS = np.array([[12.0, 24.0], [14.0, 28.0], [16.0, 32.0]])
+ROWS = np.array([[10.0 + 2 * i, 20.0 + 4 * i] for i in range(1, 11)])
 
 
 def node(schema: Schema = SCHEMA, *, learns: bool = True, monitor: Any = None) -> Any:
@@ -45,21 +45,22 @@ def scored(rows: np.ndarray, withheld: list[bool], filled: int | None = None) ->
 
 
 def test_rows_are_as_the_schema_scales_them():
-    """In the order in which they came."""
+    """In the order in which they came, once they are eight; a group of one order."""
     held = sample()
     held.see(ROWS, (), node())
 
-    fingerprint, rows = held.read()
+    fingerprint, rows, order = held.read()
     assert SCHEMA.fingerprint == fingerprint
-    np.testing.assert_array_equal([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]], rows)
+    np.testing.assert_array_equal([[i, i] for i in range(1, 9)], rows)
+    assert [8, 1] == [len(order), len({*order.tolist()})]
 
 
 def test_what_is_withheld_or_filled_is_not_held():
     """Rows of an alarm, and rows with a gap, whatever it was filled with."""
     held = sample()
-    held.see(ROWS, scored(ROWS, [False, True, False], filled=0), node())
+    held.see(ROWS, scored(ROWS, [False, True] + 8 * [False], filled=0), node())
 
-    np.testing.assert_array_equal([[3.0, 3.0]], held.read()[1])
+    np.testing.assert_array_equal([[i, i] for i in range(3, 11)], held.read()[1])
 
 
 @pytest.mark.parametrize("withholds", [True, False])
@@ -68,7 +69,7 @@ def test_without_a_model_an_operators_pause_counts(withholds):
     held = sample()
     held.see(ROWS, (), node(monitor=SimpleNamespace(withholds=withholds)))
 
-    assert (0 if withholds else 3) == len(held)
+    assert (0 if withholds else 8) == len(held)
 
 
 def test_gaps_before_there_is_a_model_are_left_out():
@@ -78,7 +79,7 @@ def test_gaps_before_there_is_a_model_are_left_out():
     held = sample()
     held.see(rows, (), node())
 
-    np.testing.assert_array_equal([[1.0, 1.0], [3.0, 3.0]], held.read()[1])
+    np.testing.assert_array_equal([[i, i] for i in (1, *range(3, 10))], held.read()[1])
 
 
 def test_another_schema_empties_it():
@@ -86,10 +87,10 @@ def test_another_schema_empties_it():
     held = sample()
     held.see(ROWS, (), node())
     other = Schema((Channel("a", "K"), Channel("b", "K")), scaling=None)
-    held.see(ROWS[:1], (), node(other))
+    held.see(ROWS[:8], (), node(other))
 
     assert other.fingerprint == held.read()[0]
-    np.testing.assert_array_equal(ROWS[:1], held.read()[1])
+    np.testing.assert_array_equal(ROWS[:8], held.read()[1])
 
 
 def test_nothing_is_held_while_the_scaling_is_open_or_if_none_may_be():
@@ -104,18 +105,18 @@ def test_nothing_is_held_while_the_scaling_is_open_or_if_none_may_be():
 
 def test_the_memory_is_bounded():
     """However many rows come, so many are held."""
-    held = sample(4)
+    held = sample(20)
     for _ in range(100):
         held.see(ROWS, (), node())
 
-    assert (4, 2) == held.read()[1].shape
+    assert (16, 2) == held.read()[1].shape
 
 
 def test_rows_are_held_while_the_fleet_has_still_to_choose_its_landmarks():
     """In the units of the open schema: they are what it chooses from."""
     open_ = Schema(SCHEMA.channels, features=OpenLandmarks(Polynomial(2), 5))
     held = sample()
-    held.see(ROWS, (), node(open_, learns=False))
+    held.see(ROWS[:3], (), node(open_, learns=False))
 
     assert open_.fingerprint == held.read()[0]
-    assert {tuple(row) for row in ROWS} == {tuple(row) for row in held.read()[1]}
+    assert {tuple(row) for row in ROWS[:3]} == {tuple(row) for row in held.read()[1]}

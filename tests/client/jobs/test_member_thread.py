@@ -32,8 +32,8 @@ class HandRows(HeldSample):
         super().__init__(256, np.random.default_rng(0))
         self._rows, self._named = rows, fingerprint
 
-    def read(self) -> tuple[str, np.ndarray]:
-        return self._named, self._rows
+    def read(self) -> tuple[str, np.ndarray, np.ndarray]:
+        return self._named, self._rows, np.arange(len(self._rows))
 
 
 class Seat:

@@ -97,7 +97,7 @@ def test_rows_that_are_held_out_are_measured_and_not_learnt():
         ("pca", {}, {"a": clouds(3)}, "one of kmeans"),
         ("kmeans", {}, {"a": clouds(3)}, "needs the setting clusters"),
         ("kmeans", {"clusters": 2, "colour": 1}, {"a": clouds(3)}, "colour"),
-        ("kmeans", {"clusters": 9}, {"a": clouds(3)}, "at most the 1 of two rows"),
+        ("kmeans", {"clusters": 9}, {"a": clouds(3)}, "at most the 0 of five rows"),
         ("moments", {}, {"a": clouds(0)}, "one row or more"),
         ("moments", {}, {"a": clouds(3), "b": {"a": clouds(3)}}, "a twice"),
         ("moments", {}, {"a": clouds(3), "b": np.ones((1, 3))}, "one width"),

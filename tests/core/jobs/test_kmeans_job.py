@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from submerge import PeerError
 from submerge.jobs.kind import JobAnswer, PhaseDown
 from submerge.jobs.kinds.kmeans import KMeansJob, distance_counts
-from submerge.jobs.local_run import run_here
+from submerge.jobs.local_run import run_here, split_here
 from submerge.jobs.points import JobPoints, split
 
 SEED_PHASE = PhaseDown("seed", {})
@@ -55,19 +55,19 @@ def first_round(kind: KMeansJob, parts: dict[str, np.ndarray]) -> tuple[object, 
     return kind.next(kind.first()[0], SEED_PHASE, kind.merge(SEED_PHASE, ups))
 
 
-@pytest.mark.parametrize("cuts", [[], [30], [40, 70]])
+@pytest.mark.parametrize("cuts", [[], [80], [80, 160]])
 def test_rounds_move_centers_as_one_machine_would(cuts):
-    """From the same first centers, to the last digits: no part has a single row of a cluster."""
-    parts = dict(zip("abcde", np.split(clouds(100), cuts), strict=False))
+    """From the same first centers, to the last digits: no part has few rows of a cluster."""
+    parts = dict(zip("abcde", np.split(clouds(240), cuts), strict=False))
     kind = KMeansJob({"clusters": 4, "steps": 7}, 2)
 
     _, down = first_round(kind, parts)
-    expected, cost = pooled_kmeans(clouds(100), down.arrays["centers"], 7, 1e-4)
+    expected, cost = pooled_kmeans(clouds(240), down.arrays["centers"], 7, 1e-4)
     answer = run_here("kmeans", {"clusters": 4, "steps": 7}, parts)
 
     np.testing.assert_allclose(expected, answer["centers"], rtol=1e-12)
     np.testing.assert_allclose(cost, answer["cost"][0], rtol=1e-12)
-    assert 100 == answer["counts"].sum()
+    assert 240 == answer["counts"].sum()
 
 
 @pytest.mark.parametrize("sorted_by_cloud", [False, True])
@@ -144,16 +144,21 @@ def test_a_contribution_is_the_same_each_time():
     assert {n: a.tobytes() for n, a in one.items()} == {n: a.tobytes() for n, a in other.items()}
 
 
-def test_which_rows_are_held_out_depends_on_their_number_alone():
-    """More rows later do not change it; rows with gaps, or too large, are left out."""
-    rows = clouds(100)
-    few, all_ = (split(rows[:n], {"held_out": 0.3}, "pump-1") for n in (60, 100))
+def test_rows_are_held_out_by_their_order_groups_as_a_whole():
+    """Whatever the share and the seed; eight stay; rows with gaps, or too large, do not."""
+    rows, order = clouds(80), np.repeat(np.random.default_rng(1).random(10), 8)
+    groups = {tuple(map(tuple, rows[8 * i : 8 * i + 8])) for i in range(10)}
+    for share in (0.0, 0.05, 0.3, 0.31, 0.9):
+        for seed in (0, 1):
+            points = split(rows, {"held_out": share, "seed": seed}, order)
+            for part in (points.rows, points.held_out):
+                assert {tuple(map(tuple, each)) for each in part.reshape(-1, 8, 2)} <= groups
+            assert len(points.held_out) == 8 * int(min(10 * share, 9))
     bad = rows.copy()
     bad[5, 0], bad[7, 1] = np.nan, 1e200
 
-    np.testing.assert_array_equal(few.held_out, all_.held_out[: len(few.held_out)])
-    kept = split(bad, {"held_out": 0.3}, "pump-1")
-    assert 98 == len(kept.rows) + len(kept.held_out)
+    kept = split(bad, {"held_out": 0.3}, order)
+    assert 78 == len(kept.rows) + len(kept.held_out)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +224,7 @@ def test_no_row_of_a_participant_is_in_what_it_sends(n, clusters, held_out, seed
     rows = np.random.default_rng(seed).standard_normal((n, 2))
     settings = {"clusters": clusters, "seed": seed, "held_out": held_out}
     kind = KMeansJob(settings, 2)
-    points = split(rows, settings, "pump-1")
+    points = split_here("pump-1", rows, settings)
     _, seeds = kind.contribute(None, PhaseDown("seed", {}), points, "pump-1")
     centers = np.random.default_rng(seed + 1).standard_normal((clusters, 2))
     _, sums = kind.contribute(None, PhaseDown("lloyd", {"centers": centers}), points, "pump-1")
@@ -233,7 +238,7 @@ def test_no_row_of_a_participant_is_in_what_it_sends(n, clusters, held_out, seed
 def test_a_single_row_is_not_learnt_from(n, held_out, seed):
     """It is held out, so that all rows are still counted."""
     rows = np.random.default_rng(seed).standard_normal((n, 2))
-    points = split(rows, {"seed": seed, "held_out": held_out}, "pump-1")
+    points = split_here("pump-1", rows, {"seed": seed, "held_out": held_out})
 
     assert 1 != len(points.rows)
     assert n == len(points.rows) + len(points.held_out)

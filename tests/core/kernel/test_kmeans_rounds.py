@@ -11,18 +11,19 @@ from hypothesis.extra import numpy as hnp
 from submerge import Schema, ShapeError, Subspace, UsageError, merge
 from submerge.features import Gaussian, RandomFourier
 from submerge.kernel.kmeans_rounds import (
+    FEWEST,
     ClusterTally,
     initial_centers,
     lloyd,
     local_summary,
     nearest,
     seed_centers,
-    singles_left_out,
+    small_joined,
+    small_left_out,
     spread,
     sum_of,
     tally,
     widest,
-    without_singles,
 )
 from submerge.kernel.spectral import (
     SPARE,
@@ -266,28 +267,28 @@ def test_scores_have_a_column_for_each_direction():
     assert abs(found[0, 0]) > 0.1
 
 
-@given(st.integers(0, 12), st.integers(1, 8), st.integers(0, 2**31))
-def test_a_summary_without_singles_has_no_row(n, k, seed):
-    """Every cluster that is left has two rows or more, and together they have all rows but one."""
+@given(st.integers(0, 40), st.integers(1, 8), st.integers(0, 2**31))
+def test_a_summary_has_five_rows_or_more_in_each_cluster(n, k, seed):
+    """Together they have all rows, unless a node has fewer than five."""
     X = np.random.default_rng(seed).standard_normal((n, 3))
-    found = without_singles(tally(X, np.random.default_rng(seed + 1).standard_normal((k, 3))))
-    left = found.counts.sum()
+    found = small_joined(tally(X, np.random.default_rng(seed + 1).standard_normal((k, 3))))
 
-    assert not (found.counts == 1).any()
-    assert (0 if n < 2 else n) == left
-    np.testing.assert_allclose(X.sum(axis=0) if n > 1 else np.zeros(3), found.sums.sum(axis=0))
+    assert not ((found.counts > 0) & (found.counts < FEWEST)).any()
+    assert (0 if n < FEWEST else n) == found.counts.sum()
+    expected = X.sum(axis=0) if n >= FEWEST else np.zeros(3)
+    np.testing.assert_allclose(expected, found.sums.sum(axis=0), atol=1e-12)
 
 
-@given(st.integers(0, 12), st.integers(1, 8), st.integers(0, 2**31))
-def test_singles_are_left_out_and_all_else_stays(n, k, seed):
-    """Counts of one have neither count nor sum; the cost is that of all rows."""
+@given(st.integers(0, 40), st.integers(1, 8), st.integers(0, 2**31))
+def test_small_clusters_are_left_out_and_all_else_stays(n, k, seed):
+    """Those of fewer than five rows have neither count nor sum; the cost is that of all rows."""
     rng = np.random.default_rng(seed)
     whole = tally(rng.standard_normal((n, 3)), rng.standard_normal((k, 3)))
-    sent = singles_left_out(whole)
-    single = whole.counts == 1
+    sent = small_left_out(whole)
+    small = whole.counts < FEWEST
 
-    assert not sent.counts[single].any()
-    assert not sent.sums[single].any()
-    np.testing.assert_array_equal(whole.counts[~single], sent.counts[~single])
-    np.testing.assert_array_equal(whole.sums[~single], sent.sums[~single])
+    assert not sent.counts[small].any()
+    assert not sent.sums[small].any()
+    np.testing.assert_array_equal(whole.counts[~small], sent.counts[~small])
+    np.testing.assert_array_equal(whole.sums[~small], sent.sums[~small])
     assert whole.cost == sent.cost

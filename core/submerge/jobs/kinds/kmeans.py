@@ -6,7 +6,7 @@
 
 The sample is merged exactly: each center has the key -log(u) / weight (Efraimidis & Spirakis, IPL
 2006), and the `sample` smallest of all stay, in any tree (weights: Cohen & Kaplan, PODC 2007). No
-sum is of a single row of a participant: it would be that row. From 40 rows a participant on this
+sum is of fewer than five rows of a participant. From 40 rows a participant on this
 costs some two per cent of the final cost; with 5 to 15 rows it may be twice as high.
 """
 
@@ -147,7 +147,7 @@ class KMeansJob:
         found = kmeans_rounds.tally(points.rows, centers)
         cost = np.array([found.cost])
         if down.phase == "lloyd":
-            sent = kmeans_rounds.singles_left_out(found)
+            sent = kmeans_rounds.small_left_out(found)
             return None, {"counts": sent.counts, "sums": sent.sums, "cost": cost}
         squares = kmeans_rounds.nearest(points.held_out, centers)[1]
         held_out = np.array([float(len(squares)), float(squares.sum())])
@@ -237,7 +237,7 @@ class KMeansJob:
         summary = kmeans_rounds.local_summary(
             rows, self._k, StreamOfDraws(self._seed, node, self._k)
         )
-        found = kmeans_rounds.without_singles(summary)
+        found = kmeans_rounds.small_joined(summary)
         taken = found.counts > 0
         weights = found.counts[taken]
         keys = -logarithm(draws(self._seed, node, "keys", len(weights))) / weights
@@ -259,7 +259,7 @@ class KMeansJob:
             weights = weights / -np.expm1(-weights * threshold)
         if len(weights) < self._k:
             raise UsageError(
-                f"clusters must be at most the {len(weights)} of two rows or more that all"
+                f"clusters must be at most the {len(weights)} of five rows or more that all"
                 f" participants find among their own, got {self._k}"
             )
         seeds = kmeans_rounds.ClusterTally(weights, weights[:, None] * points, 0.0)

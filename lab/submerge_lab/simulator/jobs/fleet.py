@@ -28,7 +28,7 @@ from submerge.jobs.machine import (
     SendJob,
 )
 from submerge.jobs.member import JobMember
-from submerge.jobs.points import MOST_PER_DAY, HeldRows, PointBudget
+from submerge.jobs.points import MOST_PER_DAY, HeldRows, PointBudget, draws, seed_of
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import JobRoot
 from submerge.protocol.machine import Effect, Event, Keep, Note, Now, Start, Tick
@@ -186,7 +186,9 @@ class JobFleet(SimulatedFleet):
             rows, role = rows_at(bank, self.time), self.role(host)
             if isinstance(role, JobMember):
                 self.job_observer.on_rows(job, host, role, len(rows))
-            return HeldRows(FINGERPRINT, rows)
+            # As in one process, so that an oracle computes the same.
+            drawn = draws(seed_of(job.settings), host.name, "held out", len(rows))
+            return HeldRows(FINGERPRINT, rows, drawn)
 
         return held
 

@@ -10,8 +10,7 @@ from submerge.features import Gaussian
 from submerge.jobs.kind import PhaseDown
 from submerge.jobs.kinds.kpca.answer import map_of
 from submerge.jobs.kinds.kpca.job import KernelPcaJob
-from submerge.jobs.local_run import run_here
-from submerge.jobs.points import split
+from submerge.jobs.local_run import run_here, split_here
 from support import clusters, kernels
 from support.job_table import JobTable, job
 
@@ -43,7 +42,7 @@ def test_centers_are_the_means_of_the_scores_that_are_nearest(kind):
     """Counts, costs and rows held out are those of one machine that projects all rows."""
     parts = servers()
     answer = run_here(kind, SETTINGS, parts)
-    points = [split(rows, SETTINGS, name) for name, rows in parts.items()]
+    points = [split_here(name, rows, SETTINGS) for name, rows in parts.items()]
     learnt = np.concatenate([each.rows for each in points])
     held_out = np.concatenate([each.held_out for each in points])
     squares = distances(answer, learnt)

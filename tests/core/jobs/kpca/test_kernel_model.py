@@ -7,8 +7,7 @@ import pytest
 
 from submerge import Schema, UsageError
 from submerge.jobs.kinds.kpca.answer import KernelModel
-from submerge.jobs.local_run import run_here
-from submerge.jobs.points import split
+from submerge.jobs.local_run import run_here, split_here
 from submerge.pca.score import hotelling, spe
 from support import kernels
 
@@ -27,7 +26,9 @@ def test_its_limits_are_those_of_its_scores(kind, center):
     """SPE and T2 of the features, and SPE of the readings: a bucket of the sketch apart, 5 %."""
     settings = {**SETTINGS, "center": center}
     model = KernelModel.of(run_here(kind, settings, parts()), SCHEMA)
-    out = np.concatenate([split(rows, settings, name).held_out for name, rows in parts().items()])
+    out = np.concatenate(
+        [split_here(name, rows, settings).held_out for name, rows in parts().items()]
+    )
     features, linear = model.summary.parts
 
     lifted = model.schema.lift(out)

@@ -16,8 +16,8 @@ from submerge.jobs.kinds import KINDS
 from submerge.jobs.kinds.kpca import remainder
 from submerge.jobs.kinds.kpca.answer import coefficients_of, kernel_of, map_of
 from submerge.jobs.kinds.kpca.job import KernelPcaJob
-from submerge.jobs.local_run import run_here
-from submerge.jobs.points import NO_ONE_SHARES, JobPoints, check_nodes, node_id, split
+from submerge.jobs.local_run import run_here, split_here
+from submerge.jobs.points import NO_ONE_SHARES, JobPoints, check_nodes, node_id
 from support import kernels, oracle_kpca
 from support.job_table import JobTable, job
 
@@ -170,7 +170,7 @@ def test_limits_are_quantiles_of_rows_held_out():
     answer = run_here("kpca", settings, parts)
 
     held_out = np.concatenate(
-        [split(rows, settings, name).held_out for name, rows in parts.items()]
+        [split_here(name, rows, settings).held_out for name, rows in parts.items()]
     )
     map_ = map_of(answer)
     off = map_.lift(held_out) - answer["mean"]
