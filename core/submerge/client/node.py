@@ -84,8 +84,7 @@ class ReportNews:
 
     def has_news(self, current: ClientIncarnation) -> bool:
         """Return whether a report is worth its bytes."""
-        settings = self._settings
-        enough = settings.min_new_rows if self.built else settings.min_rows
+        enough = 1 if self.built else self._settings.min_rows
         return self.alarms or current.counts.generated - self.built >= enough
 
     def waiting(self, current: ClientIncarnation) -> list[Note]:

@@ -82,8 +82,6 @@ class ClientSettings:
         More loses more readings in a crash, less wears the card.
     min_rows : int
         Rows before the first report; more reveals less of single rows, and delays it.
-    min_new_rows : int
-        Rows before each later report.
     together : int
         Rows that are learnt at once: two summaries differ by so many, or more. More reveals less
         of single rows, and lets the newest wait for longer.
@@ -116,7 +114,6 @@ class ClientSettings:
     report_every_s: float = 300.0
     checkpoint_every_s: float = 240.0
     min_rows: int = 1
-    min_new_rows: int = 1
     together: int = 1
     turned_by: float = 15.0
     min_turned_rows: int = 64
@@ -132,7 +129,7 @@ class ClientSettings:
     def __post_init__(self) -> None:
         check_names(self.node, self.group, self.parent)
         _check_times(self, "report_every_s", "checkpoint_every_s", "patience_s", "cap_s")
-        for name in ("min_rows", "min_new_rows", "together", "min_turned_rows", "finals"):
+        for name in ("min_rows", "together", "min_turned_rows", "finals"):
             whole(name, getattr(self, name), least=1)
 
 
