@@ -203,7 +203,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
         )
 
 
-class PrivacyConfig(Section, frozen=True, kw_only=True):
+class FleetPrivacyConfig(Section, frozen=True, kw_only=True):
     """What members can learn of the rows of others.
 
     floor : Whether models, and reports upward, wait until five nodes have eight new rows each. Left
@@ -227,7 +227,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     timing : AggregatorTiming
     alarms : NotifyConfig
     security : SecurityConfig
-    privacy : PrivacyConfig
+    privacy : FleetPrivacyConfig
     operators : Without it operators are on this machine: the socket beside the store.
     page : PageConfig
     audit : AuditConfig
@@ -246,7 +246,7 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     timing: AggregatorTiming = AggregatorTiming()
     alarms: NotifyConfig = NotifyConfig()
     security: SecurityConfig = SecurityConfig()
-    privacy: PrivacyConfig = PrivacyConfig()
+    privacy: FleetPrivacyConfig = FleetPrivacyConfig()
     operators: OperatorsConfig | None = None
     page: PageConfig | None = None
     audit: AuditConfig = AuditConfig()
