@@ -293,6 +293,12 @@ class Group:
         if now:
             self._model_at = -math.inf
 
+    def flush(self) -> None:
+        """Say everything now, as the process that follows does."""
+        self._floor = RowFloor(self.plan.floor, self._settings.seal_after_s)
+        self.upward.session.hurry()
+        self.stir(now=True)
+
     def put_in_quarantine(self, node: str, cause: Cause, now: Now) -> None:
         self.quarantine.put_in_quarantine(node, cause, now)
         self._leave_out()

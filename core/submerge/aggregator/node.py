@@ -353,8 +353,7 @@ class AggregatorNode:
                     group.upward.session.reopen()
             case Flush():
                 for group in self._groups.values():
-                    group.upward.session.hurry()
-                    group.stir(now=True)
+                    group.flush()
             case _ if isinstance(event, Order):
                 apply_order(self._groups, event, now, effects)
             case Ask() | Answered():

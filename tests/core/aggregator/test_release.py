@@ -153,3 +153,14 @@ def test_a_node_that_is_removed_is_not_waited_for() -> None:
     table.passes(60)
 
     assert 5 * 32 == models(table)[-1].bit_count()
+
+
+def test_an_end_says_all() -> None:
+    """So that nothing waits for a process that may never come back."""
+    table = fleet(site=True)
+    all_read(table, 40)
+    all_read(table, 16, NODES[:1])
+    table.step("s", Flush())
+    table.run()
+
+    assert 6 * 32 + 16 == table.hosts["r"].counted
