@@ -175,6 +175,9 @@ ALL = tuple(field.name for field in fields(Faults) if field.name not in LATER)
 RANKS = "ranks-1"
 """The faults of swarm-1, among clients with ranks of their own."""
 
+FLOORS = "floors-1"
+"""The faults of swarm-1, where rows are told eight together, and with those of five nodes."""
+
 PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
     "none": lambda _: Faults(),
     "network": lambda rng: _draw(rng, NETWORK),
@@ -195,6 +198,7 @@ PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
     ),
     "swarm-1": lambda rng: _draw(rng, ALL),
     RANKS: lambda rng: _draw(rng, ALL),
+    FLOORS: lambda rng: _draw(rng, ALL),
     "all-1": lambda rng: _all(rng),
     "channels-1": lambda rng: replace(_all(rng), channels=0.3 + 0.7 * rng.random()),
     "hostile-1": lambda rng: replace(_draw(rng, ALL), malicious=10.0 + 110.0 * rng.random()),

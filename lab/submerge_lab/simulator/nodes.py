@@ -158,6 +158,7 @@ class NodeMaker:
             checkpoint_every_s=plan.checkpoint_every_s,
             cap_s=plan.cap_s,
             learns_scaling=plan.learns_scaling,
+            together=8 if plan.floors else 1,
             # Ids have no scores, and counts must not depend on anomalies: alarms come by a rule.
             alarms=None if self.rule is None else AlarmSettings(),
         )
@@ -176,5 +177,7 @@ class NodeMaker:
         schema = host.schema or self.feed.schema if is_root else None
         # Below the root it is not known: as configured, it comes with the schema.
         learns_scaling = plan.learns_scaling and is_root
-        group = GroupPlan(self.feed.summaries, schema, learns_scaling, robust=self.robust)
+        floor = None if plan.floors else False
+        kinds = self.feed.summaries, schema, learns_scaling
+        group = GroupPlan(*kinds, robust=self.robust, floor=floor)
         return self.aggregator(settings, {GROUP: group}, rng)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge.features import FeatureMap
-from submerge_lab.simulator.faults import PRESETS, RANKS, Faults
+from submerge_lab.simulator.faults import FLOORS, PRESETS, RANKS, Faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,11 @@ class Plan:
     def own_ranks(self) -> bool:
         """Whether clients run SAPCA, each with a rank of its own."""
         return self.faults == RANKS
+
+    @property
+    def floors(self) -> bool:
+        """Whether rows wait for others before they are told."""
+        return self.faults == FLOORS
 
     @property
     def measures_first(self) -> bool:

@@ -95,6 +95,8 @@ def run(
     failures.heal()
     fleet.run_until(healed + plan.settles_in_s, rest=progress)
     settled, counted = (oracle.counted_at, oracle.counted) if oracle else (0.0, 0)
+    if plan.floors:
+        flush(fleet, progress)  # of what waits, some clients hear only now that they are refused
     version = flush(fleet, progress)
     # Two processes of one incarnation take turns: either's report replaces the other's.
     on_time = oracle is None or not (oracle.counted ^ counted) & ~oracle.of_twins

@@ -28,7 +28,7 @@ from submerge.protocol.messages import Incarnation, Report, learnt_in
 from submerge.schema import Schema
 from submerge_lab.simulator.hosts import Host
 from submerge_lab.simulator.nodes import GROUP
-from submerge_lab.simulator.samples import bits_of
+from submerge_lab.simulator.samples import SampleSets, bits_of
 
 
 class MeasuredIds:
@@ -69,9 +69,18 @@ def kept_by(checkpoint: Checkpoint) -> int:
 def held_by(node: ClientNode, now: Now) -> int:
     """Return the ids in a client's memory: of its incarnation, and of finals that measured."""
     bits = bits_of(node.current.summary(now)) | ids_of(node.current.measured(now))
+    bits |= waiting_in(node)
     for final in node.finals.past.finals:
         bits |= ids_of(final.measured)
     return bits
+
+
+def waiting_in(node: ClientNode) -> int:
+    """Return the ids that wait until they are enough to be learnt together."""
+    rows, bag = node.current.few.rows, SampleSets().learner(node.current.schema)
+    if len(rows):
+        bag.learn(rows, rows)
+    return bits_of(bag.summary())
 
 
 def fingerprint_in(records: Records) -> str:

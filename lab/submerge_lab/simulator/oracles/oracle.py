@@ -59,6 +59,7 @@ from submerge_lab.simulator.oracles.at_rest import (
     kept_by,
     left_out,
     violations_at_rest,
+    waiting_in,
 )
 from submerge_lab.simulator.samples import bits_of
 
@@ -337,6 +338,8 @@ class Oracle(FleetObserver):
             self._failed_at.get(host.name, -every),
         )
         earliest = max(self._fleet.time - every, min(sound + every, self._fleet.time)) - every
+        # A row may wait for as many others before it is learnt.
+        earliest -= 2 * (node.settings.together - 1) * self._fleet.plan.reading_every_s
         # To rounding: a client may die in the very step that writes the checkpoint that is due.
         if bits and sound + every < self._fleet.time - 1e-6:
             oldest = self._feed.read_at[(bits & -bits).bit_length() - 1]
@@ -428,7 +431,7 @@ class Oracle(FleetObserver):
         """Check the fleet at rest; return missing readings by cause."""
         # `settled` says whether the root counted everything in time, before the forced reports.
         fleet = self._fleet
-        if not settled:
+        if not (settled or fleet.plan.floors):
             allowed = fleet.plan.settles_in_s
             self.record("I3", f"the root does not count everything {allowed:.0f} s after healing")
         missing = sum(self._feed.given.values()) & ~self.counted
@@ -447,6 +450,9 @@ class Oracle(FleetObserver):
                     bits_in(host.records, only=quarantined) & self.of_twins
                 )
         self.excused["an incarnation on two machines"] |= self.of_twins
+        for host in fleet.hosts:
+            if isinstance(host.node, ClientNode):
+                self.excused["too few to be told"] |= waiting_in(host.node)
         root = fleet.root_ledger
         if root is not None and fleet.plan.learns_scaling and root.schema.scaling is None:
             self.excused["the scaling is open"] |= self._schemas.in_stores
