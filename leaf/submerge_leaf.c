@@ -1,0 +1,620 @@
+/*
+ * The leaf as a node: when it joins and reports, and what it makes of answers. docs/protocol.md has
+ * the rules; `ClientNode` of the core is the same machine for larger devices.
+ *
+ * 1. A report is never repeated: a try without an answer is followed by a newer report, with the
+ *    next number. One number has one content, and no copy of it takes memory.
+ * 2. An incarnation belongs to one incarnation of its parent. Where that ends it begins again from
+ *    zero; what the parent holds of it stays counted, what it does not hold is declared as lost.
+ */
+#include "inside.h"
+
+#define NEVER HUGE_VAL
+#define TWIN_S 3600.0          /* contradicted twice in this time, it is silent for as long */
+#define AGAIN 10               /* intervals after which the last report is sent again without news */
+#define REPORTS_BEFORE_JOIN 3  /* reports without an answer before a join is sent again */
+#define FADE_STEPS 64          /* steps in a half-life */
+
+enum { ACK = 1, UNAVAILABLE, WRONG_PARENT, STALE, SHRUNK, EQUIVOCATION, SCHEMA = 8 };
+
+/* -- random numbers, and tries ---------------------------------------------------------------- */
+
+/* splitmix64 (Steele, Lea, Flood, 2014): from a seed of true random bits, numbers for names. */
+static uint64_t draw(submerge_leaf *leaf)
+{
+    uint64_t x = leaf->random += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static double chance(submerge_leaf *leaf)
+{
+    return (double)(draw(leaf) >> 11) / 9007199254740992.0;
+}
+
+static void try_now(submerge_leaf_retry *retry)
+{
+    retry->tries = 0;
+    retry->at = -NEVER;
+}
+
+static void stop(submerge_leaf_retry *retry)
+{
+    retry->tries = 0;
+    retry->at = NEVER;
+}
+
+/* Full jitter below a ceiling that doubles, for ever. */
+static void tried(submerge_leaf *leaf, submerge_leaf_retry *retry, double steady)
+{
+    double cap = leaf->config.cap_s, ceiling = leaf->config.patience_s, wait;
+    uint32_t i;
+    for (i = 0; i < retry->tries && ceiling < cap; i++)
+        ceiling *= 2;
+    wait = leaf->config.patience_s + (ceiling < cap ? ceiling : cap) * chance(leaf);
+    retry->tries++;
+    retry->tried_at = steady;
+    retry->at = steady + (wait < cap ? wait : cap);
+}
+
+static int joining(const submerge_leaf *leaf)
+{
+    return leaf->join.at < NEVER;
+}
+
+static void rejoin(submerge_leaf *leaf)
+{
+    if (joining(leaf))
+        return;
+    leaf->join.tries = 0;
+    leaf->join.at = leaf->join.tried_at + leaf->config.patience_s;
+}
+
+/* Let an interval pass before the next report. */
+static void delay(submerge_leaf *leaf, double steady)
+{
+    leaf->report_at = steady + leaf->config.report_every_s * (0.8 + 0.4 * chance(leaf));
+}
+
+/* -- incarnations ------------------------------------------------------------------------------ */
+
+static int same(submerge_leaf_incarnation one, submerge_leaf_incarnation other)
+{
+    return one.created_ms == other.created_ms && one.nonce == other.nonce;
+}
+
+static uint64_t generated(const submerge_leaf *leaf)
+{
+    return leaf->learnt + leaf->withheld + leaf->lost;
+}
+
+static void draw_incarnation(submerge_leaf *leaf, const submerge_leaf_now *now)
+{
+    uint64_t wall_ms = now->wall_s > 0 && now->wall_s < 1e15 ? (uint64_t)(now->wall_s * 1000) : 0;
+    uint64_t created = wall_ms > leaf->floor_ms + 1 ? wall_ms : leaf->floor_ms + 1;
+    leaf->incarnation.created_ms = created < LATEST ? created : LATEST;
+    leaf->incarnation.nonce = draw(leaf) >> 1;
+}
+
+/* Start an incarnation, from zero; it has to join before it may report. */
+static void begin(submerge_leaf *leaf, uint64_t lost, const submerge_leaf_now *now)
+{
+    draw_incarnation(leaf, now);
+    leaf_sums_clear(&leaf->sums);
+    leaf->faded_at = now->steady_s;
+    leaf->joined = leaf->forced = leaf->asked_again = 0;
+    leaf->seq = leaf->acknowledged = leaf->pending = leaf->pending_rows = 0;
+    leaf->learnt = leaf->withheld = leaf->delivered = leaf->built = 0;
+    leaf->lost = lost < READINGS ? lost : READINGS;
+    leaf->built_at = NEVER;
+    leaf->alarm_news = leaf->scorer && leaf->scorer->open;
+    leaf->join.tried_at = leaf->wait.tried_at = -NEVER;
+    stop(&leaf->wait);
+    delay(leaf, now->steady_s);
+    try_now(&leaf->join);
+}
+
+/* End the incarnation; the next one declares what this one could not deliver. */
+static void end(submerge_leaf *leaf, uint64_t floor_ms, const submerge_leaf_now *now)
+{
+    uint64_t rows = generated(leaf);
+    if (floor_ms > leaf->floor_ms)
+        leaf->floor_ms = floor_ms < LATEST ? floor_ms : LATEST - 1;
+    begin(leaf, rows > leaf->delivered ? rows - leaf->delivered : 0, now);
+}
+
+static double or_default(double value, double otherwise)
+{
+    return value > 0 ? value : otherwise;
+}
+
+int submerge_leaf_start(submerge_leaf *leaf, const submerge_leaf_config *config,
+                        submerge_leaf_scorer *scorer, uint64_t seed, const submerge_leaf_now *now)
+{
+    submerge_leaf_config *mine = &leaf->config;
+    if (config->schema->dim < 1 || config->schema->dim > SUBMERGE_LEAF_CHANNELS)
+        return SUBMERGE_LEAF_UNUSABLE;
+    memset(leaf, 0, sizeof *leaf);
+    *mine = *config;
+    mine->report_every_s = or_default(mine->report_every_s, 300);
+    mine->patience_s = or_default(mine->patience_s, 10);
+    mine->cap_s = or_default(mine->cap_s, 300);
+    mine->min_rows += !mine->min_rows;
+    mine->min_new_rows += !mine->min_new_rows;
+    mine->false_alarms_per_s = or_default(mine->false_alarms_per_s, 1 / 604800.0);
+    mine->withhold_s = or_default(mine->withhold_s, 86400);
+    leaf->scorer = scorer;
+    leaf->random = seed;
+    leaf->silent_until = leaf->contradicted_at = -NEVER;
+    if (scorer)
+        memset(scorer, 0, sizeof *scorer);
+    begin(leaf, 0, now);
+    return 0;
+}
+
+/* -- rows ------------------------------------------------------------------------------------- */
+
+static void fade(submerge_leaf *leaf, double steady, double least_s)
+{
+    double passed = steady - leaf->faded_at, halvings;
+    if (!(leaf->config.schema->half_life_s > 0) || !(passed > least_s))
+        return;
+    /* 2^-1000 of a reading is still a number. */
+    halvings = passed / leaf->config.schema->half_life_s;
+    leaf_sums_fade(&leaf->sums, leaf->config.schema->dim, leaf_exp2(halvings < 1000 ? -halvings : -1000));
+    leaf->faded_at = steady;
+}
+
+submerge_leaf_fate submerge_leaf_learn(submerge_leaf *leaf, const double *row,
+                                       submerge_leaf_score *score, const submerge_leaf_now *now)
+{
+    double scaled[SUBMERGE_LEAF_CHANNELS];
+    const submerge_leaf_schema *schema = leaf->config.schema;
+    submerge_leaf_score unused;
+    submerge_leaf_fate fate = SUBMERGE_LEAF_LEARNT;
+    int i;
+    score = score ? score : &unused;
+    memset(score, 0, sizeof *score);
+    for (i = 0; i < schema->dim; i++) {
+        scaled[i] = (row[i] - schema->offset[i]) / schema->scale[i];
+        if (scaled[i] != scaled[i])
+            fate = SUBMERGE_LEAF_GAP;
+        else if (!(scaled[i] < LARGEST_SCALED && scaled[i] > -LARGEST_SCALED) && !fate)
+            fate = SUBMERGE_LEAF_TOO_LARGE;
+    }
+    if (fate == SUBMERGE_LEAF_LEARNT && leaf->scorer &&
+        leaf_score_row(leaf, scaled, row, score, now))
+        fate = SUBMERGE_LEAF_ALARMED;
+    if (fate == SUBMERGE_LEAF_LEARNT && leaf->paused)
+        fate = SUBMERGE_LEAF_PAUSED;
+    leaf->lifetime++;
+    if (fate != SUBMERGE_LEAF_LEARNT) {
+        leaf->withheld++;
+        return fate;
+    }
+    fade(leaf, now->steady_s, schema->half_life_s / FADE_STEPS);
+    leaf_sums_learn(&leaf->sums, schema->dim, schema->center, scaled);
+    leaf->learnt++;
+    return fate;
+}
+
+/* -- messages that come ------------------------------------------------------------------------ */
+
+/* The header of a message, and what answers have beside it. */
+typedef struct {
+    uint64_t version, seq, reason, newest, floor_ms, boot, number;
+    leaf_reader node, group, schema;
+    submerge_leaf_incarnation incarnation, pinned;
+    int has_pinned, top, whole;
+} letter;
+
+static submerge_leaf_incarnation read_incarnation(leaf_reader reader, int *bad)
+{
+    submerge_leaf_incarnation found = {0, 0};
+    leaf_field field;
+    while (leaf_next(&reader, &field)) {
+        if (field.number == 1 && field.wire == 0)
+            found.created_ms = field.value;
+        if (field.number == 2 && field.wire == 1)
+            found.nonce = field.value;
+    }
+    *bad |= reader.bad || found.created_ms > LATEST;
+    return found;
+}
+
+static void read_header(leaf_reader reader, letter *into, int *bad)
+{
+    leaf_field field;
+    while (leaf_next(&reader, &field)) {
+        switch (field.number << 3 | field.wire) {
+        case 1 << 3:
+            into->version = field.value;
+            break;
+        case 3 << 3 | 2:
+            into->node = field.content;
+            break;
+        case 4 << 3 | 2:
+            into->group = field.content;
+            break;
+        case 5 << 3 | 2:
+            into->incarnation = read_incarnation(field.content, bad);
+            break;
+        case 6 << 3:
+            into->seq = field.value;
+            break;
+        default:;
+        }
+    }
+    *bad |= reader.bad || into->version != 1 || into->seq > MOST;
+}
+
+static int take_joined(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now)
+{
+    /* Only the answer to the pending join: an earlier one may name a dead parent. */
+    if (!joining(leaf) || !leaf->join.tries)
+        return SUBMERGE_LEAF_FOREIGN;
+    if (from->reason == STALE && leaf->joined)
+        return end(leaf, from->floor_ms, now), SUBMERGE_LEAF_REFUSED;
+    if (from->reason == STALE) { /* no node knows it by this name yet: it takes another */
+        leaf->floor_ms = from->floor_ms < LATEST ? from->floor_ms : LATEST - 1;
+        draw_incarnation(leaf, now);
+        stop(&leaf->join);
+        rejoin(leaf);
+        return SUBMERGE_LEAF_REFUSED;
+    }
+    if (from->reason != ACK || !from->has_pinned || !from->whole)
+        return SUBMERGE_LEAF_REFUSED;
+    if (!leaf_is(&from->schema, leaf->config.schema->text))
+        return SUBMERGE_LEAF_UNUSABLE; /* the fleet has another schema by now */
+    /* To one incarnation for ever, but from a root that is gone to the root in its place. Or the
+       parent holds later reports than this incarnation has sent: then another process has. */
+    if ((leaf->joined && !same(leaf->pinned, from->pinned) && !(leaf->top && from->top)) || from->seq > leaf->seq)
+        return end(leaf, 0, now), SUBMERGE_LEAF_TAKEN;
+    leaf->pinned = from->pinned;
+    leaf->top = from->top;
+    leaf->joined = 1;
+    stop(&leaf->join);
+    if (from->seq < leaf->acknowledged) { /* the parent is a copy from before */
+        leaf->delivered = 0;
+        leaf->forced = 1;
+    }
+    leaf->acknowledged = from->seq < leaf->acknowledged ? from->seq : leaf->acknowledged;
+    if (leaf->pending)
+        leaf->wait.at = -NEVER;
+    return SUBMERGE_LEAF_TAKEN;
+}
+
+static int take_answer(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now)
+{
+    if (!leaf->joined || !from->has_pinned || !same(from->pinned, leaf->pinned)) {
+        if (from->reason == WRONG_PARENT)
+            rejoin(leaf);
+        return SUBMERGE_LEAF_FOREIGN;
+    }
+    switch (from->reason) {
+    case ACK:
+        if (from->newest > leaf->seq)
+            return SUBMERGE_LEAF_FOREIGN;
+        if (from->newest > leaf->acknowledged)
+            leaf->acknowledged = from->newest;
+        if (leaf->pending && from->newest >= leaf->pending) {
+            leaf->pending = 0;
+            leaf->delivered = leaf->pending_rows;
+            stop(&leaf->wait);
+        }
+        return SUBMERGE_LEAF_TAKEN;
+    case STALE:
+        end(leaf, from->floor_ms, now);
+        return SUBMERGE_LEAF_REFUSED;
+    case SHRUNK:
+    case EQUIVOCATION: /* once may be chance, twice is a copy of this device */
+        end(leaf, from->floor_ms, now);
+        if (now->steady_s - leaf->contradicted_at < TWIN_S)
+            leaf->silent_until = now->steady_s + TWIN_S;
+        leaf->contradicted_at = now->steady_s;
+        return SUBMERGE_LEAF_REFUSED;
+    case SCHEMA:
+        rejoin(leaf);
+        return SUBMERGE_LEAF_REFUSED;
+    default: /* the back-off continues */
+        return SUBMERGE_LEAF_REFUSED;
+    }
+}
+
+static int take_hello(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now)
+{
+    int other = !leaf->joined || !same(from->incarnation, leaf->pinned);
+    int first = !leaf->said_hello;
+    if (!leaf_is(&from->node, leaf->config.parent))
+        return SUBMERGE_LEAF_FOREIGN;
+    if (from->boot == leaf->boot && !first && !other)
+        return SUBMERGE_LEAF_TAKEN;
+    leaf->boot = from->boot;
+    leaf->said_hello = 1;
+    /* A link that opens brings the first hello and the first join. */
+    if (!(first && joining(leaf) && leaf->join.tries == 1)) {
+        double at = now->steady_s + leaf->config.patience_s * chance(leaf);
+        leaf->join.tries = 0;
+        leaf->join.at = leaf->join.at < at ? leaf->join.at : at;
+    }
+    return SUBMERGE_LEAF_TAKEN;
+}
+
+/* What an operator wants: learning paused or not, and verdicts on the alarm. */
+static int read_desired(submerge_leaf *leaf, leaf_reader reader, int apply)
+{
+    uint64_t number = 0;
+    leaf_reader again = reader;
+    leaf_field field;
+    int mine = 0, paused = -1;
+    while (leaf_next(&reader, &field)) {
+        if (field.number == 1 && field.wire == 2)
+            mine = leaf_is(&field.content, leaf->config.node);
+        if (field.number == 2 && field.wire == 0)
+            number = field.value;
+        if (field.number == 3 && field.wire == 0)
+            paused = field.value != 0;
+    }
+    if (reader.bad || !apply || !mine || number <= leaf->desired || number > MOST)
+        return !reader.bad;
+    leaf->desired = number;
+    leaf->paused = paused >= 0 ? paused : leaf->paused;
+    leaf->alarm_news = 1;
+    leaf->report_at = -NEVER;
+    while (leaf_next(&again, &field))
+        if (field.number == 4 && field.wire == 2) {
+            leaf_reader verdict = field.content;
+            uint64_t alarm = 0, accept = 0;
+            while (leaf_next(&verdict, &field)) {
+                alarm = field.number == 1 ? field.value : alarm;
+                accept = field.number == 2 ? field.value : accept;
+            }
+            leaf_judge(leaf, alarm, accept != 0);
+        }
+    return 1;
+}
+
+/* Where each kind of message has its fields; 0 where it has none. */
+static const struct {
+    int reason, pinned, top, newest, floor, schema, whole, boot, desired;
+} places[] = {
+    {2, 4, 5, 0, 6, 7, 9, 0, 0},  /* joined */
+    {2, 4, 5, 6, 9, 0, 0, 0, 10}, /* answer */
+    {0, 0, 2, 0, 0, 0, 0, 3, 0},  /* hello */
+    {0, 0, 0, 0, 0, 3, 0, 0, 0},  /* model */
+};
+
+int submerge_leaf_receive(submerge_leaf *leaf, submerge_leaf_kind kind, const uint8_t *data,
+                          size_t size, const submerge_leaf_now *now)
+{
+    leaf_reader reader = {data, data + size, 0}, body;
+    letter from = {0};
+    leaf_field field;
+    int which = (int)kind - SUBMERGE_LEAF_JOINED, bad = 0, taken;
+    if (size == 0 || which < 0 || kind > SUBMERGE_LEAF_MODEL)
+        return SUBMERGE_LEAF_UNREADABLE;
+    if (kind == SUBMERGE_LEAF_HELLO || kind == SUBMERGE_LEAF_MODEL) {
+        /* Both come within a message of their own: hello is field 1 of it, a model field 2. */
+        int wanted = kind == SUBMERGE_LEAF_HELLO ? 1 : 2;
+        if (!leaf_next(&reader, &field) || field.number != wanted || field.wire != 2 ||
+            reader.at != reader.end)
+            return SUBMERGE_LEAF_UNREADABLE;
+        reader = field.content;
+    }
+    body = reader;
+    while (leaf_next(&reader, &field)) {
+        int number = field.number;
+        if (number == 1 && field.wire == 2)
+            read_header(field.content, &from, &bad);
+        if (field.wire == 0 && number == places[which].reason)
+            from.reason = field.value;
+        if (field.wire == 0 && number == places[which].top)
+            from.top = field.value != 0;
+        if (field.wire == 0 && number == places[which].newest)
+            from.newest = field.value;
+        if (field.wire == 0 && number == places[which].floor)
+            from.floor_ms = field.value;
+        if (field.wire == 0 && number == places[which].whole)
+            from.whole = field.value != 0;
+        if (field.wire == 1 && number == places[which].boot)
+            from.boot = field.value;
+        if (field.wire == 2 && number == places[which].schema)
+            from.schema = field.content;
+        if (field.wire == 2 && number == places[which].pinned) {
+            from.pinned = read_incarnation(field.content, &bad);
+            from.has_pinned = 1;
+        }
+        if (field.wire == 2 && number == places[which].desired)
+            bad |= !read_desired(leaf, field.content, 0);
+    }
+    if (bad || reader.bad || from.version != 1 || from.newest > MOST || from.floor_ms > MOST)
+        return SUBMERGE_LEAF_UNREADABLE;
+    if (kind == SUBMERGE_LEAF_HELLO)
+        return take_hello(leaf, &from, now);
+    if (!leaf_is(&from.group, leaf->config.group))
+        return SUBMERGE_LEAF_UNREADABLE;
+    if (kind == SUBMERGE_LEAF_MODEL) {
+        if (leaf_is(&from.schema, leaf->config.schema->text))
+            return leaf->scorer ? leaf_take_model(leaf, body) : SUBMERGE_LEAF_OLD;
+        rejoin(leaf); /* the fleet may have another schema by now */
+        return SUBMERGE_LEAF_UNUSABLE;
+    }
+    if (!leaf_is(&from.node, leaf->config.node) || !same(from.incarnation, leaf->incarnation))
+        return SUBMERGE_LEAF_FOREIGN;
+    if (kind == SUBMERGE_LEAF_JOINED)
+        return take_joined(leaf, &from, now);
+    taken = take_answer(leaf, &from, now);
+    if (taken == SUBMERGE_LEAF_TAKEN)
+        while (leaf_next(&body, &field))
+            if (field.number == 10 && field.wire == 2)
+                read_desired(leaf, field.content, 1);
+    return taken;
+}
+
+/* -- messages that go -------------------------------------------------------------------------- */
+
+static void put_incarnation(leaf_writer *writer, int number, submerge_leaf_incarnation value)
+{
+    size_t opened = leaf_open(writer, number);
+    leaf_put_number(writer, 1, value.created_ms);
+    leaf_put_fixed(writer, 2, value.nonce);
+    leaf_close(writer, opened);
+}
+
+static void put_header(const submerge_leaf *leaf, leaf_writer *writer, uint64_t seq)
+{
+    size_t opened = leaf_open(writer, 1);
+    leaf_put_number(writer, 1, 1);
+    leaf_put_bytes(writer, 2, "\1", 1);
+    leaf_put_text(writer, 3, leaf->config.node);
+    leaf_put_text(writer, 4, leaf->config.group);
+    put_incarnation(writer, 5, leaf->incarnation);
+    leaf_put_number(writer, 6, seq);
+    leaf_put_text(writer, 7, "submerge leaf 0.1");
+    leaf_close(writer, opened);
+}
+
+/* Write n numbers as one field: `values`, with `add` where it is not NULL. */
+static void put_doubles(leaf_writer *writer, int field, int n, const double *values,
+                        const double *add)
+{
+    int i, j;
+    leaf_tag(writer, field, (size_t)(8 * n));
+    for (i = 0; i < n; i++) {
+        double value = add ? values[i] + add[i] : values[i];
+        uint8_t *at = leaf_take(writer, 8);
+        uint64_t bits;
+        memcpy(&bits, &value, 8);
+        for (j = 0; at && j < 8; j++)
+            at[j] = (uint8_t)(bits >> 8 * j);
+    }
+}
+
+static void put_sums(const submerge_leaf *leaf, leaf_writer *writer)
+{
+    const submerge_leaf_sums *sums = &leaf->sums;
+    const int dim = leaf->config.schema->dim;
+    double energies[SUBMERGE_LEAF_CHANNELS], energy = leaf_sums_energy(sums, dim), bound;
+    size_t opened, numbers = (size_t)(dim * (dim + 1) / 2);
+    uint8_t *work;
+    int i;
+    for (i = 0; i < dim; i++)
+        energies[i] = sums->scatter[leaf_place(dim, i, i)];
+    opened = leaf_open(writer, 6);
+    leaf_put_number(writer, 1, (uint64_t)dim);
+    leaf_tag(writer, 2, 4 * numbers);
+    /* The triangle is made where it will stand; the room behind it is free until then. */
+    work = leaf_take(writer, 8 * numbers);
+    if (!work)
+        return;
+    bound = leaf_triangle(sums, dim, energy, work);
+    writer->size -= 4 * numbers;
+    put_doubles(writer, 6, dim, sums->mean, sums->origin);
+    leaf_put_double(writer, 7, sums->weight);
+    leaf_put_double(writer, 8, energy);
+    leaf_put_double(writer, 9, bound);
+    put_doubles(writer, 11, dim, energies, NULL);
+    leaf_put_number(writer, 12, 1);
+    leaf_close(writer, opened);
+}
+
+static void put_report(submerge_leaf *leaf, leaf_writer *writer, const submerge_leaf_now *now)
+{
+    size_t opened;
+    put_header(leaf, writer, leaf->seq);
+    put_incarnation(writer, 3, leaf->pinned);
+    leaf_put_bytes(writer, 5, leaf->config.schema->fingerprint, 32);
+    if (leaf->learnt)
+        put_sums(leaf, writer);
+    opened = leaf_open(writer, 8);
+    leaf_put_number(writer, 1, leaf->learnt < READINGS ? leaf->learnt : READINGS);
+    leaf_put_number(writer, 2, leaf->withheld < READINGS ? leaf->withheld : READINGS);
+    leaf_put_number(writer, 3, leaf->lost);
+    leaf_close(writer, opened);
+    leaf_put_double(writer, 9, now->wall_s);
+    leaf_put_number(writer, 10, now->synced != 0);
+    leaf_put_number(writer, 11, leaf->scorer ? leaf->scorer->version : 0);
+    leaf_put_number(writer, 12, leaf->lifetime < MOST ? leaf->lifetime : MOST);
+    if (leaf->scorer)
+        leaf_put_alarms(leaf, writer);
+    leaf_put_text(writer, 20, "leaf: exact moments");
+}
+
+static int has_news(const submerge_leaf *leaf)
+{
+    uint32_t least = leaf->built ? leaf->config.min_new_rows : leaf->config.min_rows;
+    return leaf->alarm_news || generated(leaf) - leaf->built >= (least ? least : 1);
+}
+
+double submerge_leaf_wakes_at(const submerge_leaf *leaf)
+{
+    double at;
+    if (joining(leaf))
+        at = leaf->join.at;
+    else if (leaf->pending)
+        at = leaf->wait.at;
+    else if (leaf->forced)
+        at = -NEVER;
+    else
+        at = has_news(leaf) ? leaf->report_at : leaf->built_at + AGAIN * leaf->config.report_every_s;
+    return at > leaf->silent_until ? at : leaf->silent_until;
+}
+
+size_t submerge_leaf_send(submerge_leaf *leaf, uint8_t *out, size_t room, submerge_leaf_kind *kind,
+                          const submerge_leaf_now *now)
+{
+    leaf_writer writer = {0};
+    double steady = now->steady_s;
+    if (submerge_leaf_wakes_at(leaf) > steady)
+        return 0;
+    writer.out = out;
+    writer.room = room;
+    /* A join goes first where reports get no answer: it is small, and on a shared broker nobody
+       answers a report for a store that is gone. */
+    if (!joining(leaf) && leaf->pending && !leaf->asked_again && leaf->wait.tries &&
+        leaf->wait.tries % REPORTS_BEFORE_JOIN == 0) {
+        leaf->asked_again = 1;
+        try_now(&leaf->join);
+    }
+    if (joining(leaf)) {
+        put_header(leaf, &writer, leaf->seq);
+        leaf_put_text(&writer, 4, leaf->config.schema->text);
+        leaf_put_number(&writer, 5, leaf->joined ? 0 : leaf->learnt);
+        *kind = SUBMERGE_LEAF_JOIN;
+        tried(leaf, &leaf->join, steady);
+        return writer.full ? 0 : writer.size;
+    }
+    fade(leaf, steady, 0);
+    leaf->seq++;
+    put_report(leaf, &writer, now);
+    *kind = SUBMERGE_LEAF_REPORT_KIND;
+    if (!leaf->pending)
+        stop(&leaf->wait);
+    leaf->pending = leaf->seq;
+    leaf->pending_rows = leaf->built = generated(leaf);
+    leaf->forced = leaf->alarm_news = leaf->asked_again = 0;
+    leaf->built_at = steady;
+    delay(leaf, steady);
+    tried(leaf, &leaf->wait, steady);
+    return writer.full ? 0 : writer.size;
+}
+
+void submerge_leaf_linked(submerge_leaf *leaf)
+{
+    if (leaf->wait.at < NEVER)
+        try_now(&leaf->wait);
+    if (joining(leaf))
+        try_now(&leaf->join);
+    else
+        rejoin(leaf);
+}
+
+void submerge_leaf_flush(submerge_leaf *leaf)
+{
+    leaf->forced = 1;
+    if (leaf->pending)
+        try_now(&leaf->wait);
+    if (joining(leaf) && !leaf->join.tries)
+        try_now(&leaf->join);
+}
