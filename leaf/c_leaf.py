@@ -18,7 +18,7 @@ from submerge import Schema
 from submerge_proto.wire.codec import Kind
 
 HERE = Path(__file__).parent
-SOURCES = tuple(sorted(HERE.glob("*.c")))
+SOURCES = tuple(HERE / f"{name}.c" for name in ("submerge_leaf", "sums", "scorer", "wire"))
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 
 CHANNELS, CENTERS = 32, ("fleet", "own", "none")
@@ -96,9 +96,8 @@ class Scorer(c.Structure):
         *(("open", c.c_int), ("marked", c.c_int), ("verdict", c.c_int)),
         *((name, c.c_double) for name in ("since_s", "began_s", "peaked_s", "ended_s", "worst")),
         *((name, c.c_uint64) for name in ("number", "raised_by", "withheld")),
-        *(("first", c.c_uint8 * 3), ("top", c.c_uint8 * 3)),
-        *(("first_share", c.c_float * 3), ("top_share", c.c_float * 3)),
-        *(("value", c.c_double * 3), ("expected", c.c_double * 3)),
+        ("top", c.c_uint8 * 3),
+        *((name, c.c_double * 3) for name in ("share", "value", "expected")),
         *(("mean", c.c_double * CHANNELS), ("precision", c.c_double * CHANNELS)),
         ("factor", c.c_double * PAIRS),
     )
@@ -158,7 +157,9 @@ class CLeaf:
         self._fingerprint = c.create_string_buffer(bytes.fromhex(schema.fingerprint), 32)
         self._schema.fingerprint = c.cast(self._fingerprint, c.c_char_p)
         # The leaf points to these as long as it lives.
-        self._config = config = _Config(node.encode(), group.encode(), parent.encode(), c.pointer(self._schema))
+        self._config = config = _Config(
+            node.encode(), group.encode(), parent.encode(), c.pointer(self._schema)
+        )
         for name, value in settings.items():
             setattr(config, name, value)
         self._library, self.dim, self.group, self._text = library, width, group, schema.canonical
@@ -213,5 +214,3 @@ class CLeaf:
         full[np.triu_indices(d)] = held.scatter[: d * (d + 1) // 2]
         mean = np.array(held.mean[:d]) + np.array(held.origin[:d])
         return Sums(float(held.weight), mean, full + np.triu(full, 1).T)
-
-

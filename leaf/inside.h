@@ -12,7 +12,7 @@
 #define MOST (UINT64_C(1) << 62)     /* largest of most numbers in a message */
 #define READINGS (UINT64_C(1) << 53) /* most readings in a message */
 
-/* -- wire.c: protobuf, read in place and written in one pass ------------------------------- */
+/* wire.c: protobuf, read in place and written in one pass */
 
 typedef struct {
     const uint8_t *at, *end;
@@ -49,7 +49,7 @@ void leaf_close(leaf_writer *writer, size_t opened);
 void leaf_tag(leaf_writer *writer, int field, size_t size);
 uint8_t *leaf_take(leaf_writer *writer, size_t size);
 
-/* -- sums.c --------------------------------------------------------------------------------- */
+/* sums.c */
 
 size_t leaf_place(int dim, int row, int column);
 void leaf_sums_clear(submerge_leaf_sums *sums);
@@ -59,7 +59,7 @@ double leaf_sums_energy(const submerge_leaf_sums *sums, int dim);
 double leaf_triangle(const submerge_leaf_sums *sums, int dim, double energy, uint8_t *work);
 double leaf_exp2(double x);
 
-/* -- scorer.c ------------------------------------------------------------------------------- */
+/* scorer.c */
 
 int leaf_take_model(submerge_leaf *leaf, leaf_reader model);
 int leaf_score_row(submerge_leaf *leaf, const double *scaled, const double *row,

@@ -12,12 +12,9 @@
 #define LEAST 40     /* maxima of blocks before there is a limit */
 #define COUNTED 10.0 /* maxima above a limit that keeps its promise; with fewer it is provisional */
 
-/* -- the model ------------------------------------------------------------------------------ */
-
 /* Whether content is n numbers of `bytes` each, none above `most` in size. */
 static int are_numbers(const leaf_reader *content, size_t n, size_t bytes, double least,
-                       double most)
-{
+                       double most) {
     size_t i;
     if (leaf_length(content) != n * bytes)
         return 0;
@@ -30,16 +27,14 @@ static int are_numbers(const leaf_reader *content, size_t n, size_t bytes, doubl
 }
 
 /* The upper edge of a bucket. */
-static double edge(int level, double index)
-{
+static double edge(int level, double index) {
     double octaves = index * leaf_exp2(level) / 8;
     return leaf_exp2(octaves > 900 ? 900 : octaves < -900 ? -900 : octaves);
 }
 
 /* Read a fine sketch (docs/wire.md): how many maxima it has, and the value that a share of them does
    not exceed; 0 if it is none. */
-static double read_sketch(leaf_reader sketch, double share, double *value)
-{
+static double read_sketch(leaf_reader sketch, double share, double *value) {
     leaf_reader again;
     int level, size, i;
     double n = 0, upto = 0, rank, index = 0;
@@ -70,8 +65,7 @@ static double read_sketch(leaf_reader sketch, double share, double *value)
 }
 
 /* Draw the limit from the group's block maxima: what a share of the blocks exceeds. */
-static void take_maxima(submerge_leaf *leaf, leaf_reader maxima, double widened)
-{
+static void take_maxima(submerge_leaf *leaf, leaf_reader maxima, double widened) {
     submerge_leaf_scorer *scorer = leaf->scorer;
     leaf_reader sketch = {0};
     leaf_field field;
@@ -100,8 +94,7 @@ static void take_maxima(submerge_leaf *leaf, leaf_reader maxima, double widened)
 }
 
 /* y = R'^-1 c, and its square. */
-static double solve(const double *factor, int dim, const double *c, double *y)
-{
+static double solve(const double *factor, int dim, const double *c, double *y) {
     double sum = 0;
     int i, k;
     for (i = 0; i < dim; i++) {
@@ -115,8 +108,7 @@ static double solve(const double *factor, int dim, const double *c, double *y)
 }
 
 /* Make R of the covariance that stands in its place, and the diagonal of the inverse. */
-static int factorise(submerge_leaf_scorer *scorer, int dim)
-{
+static int factorise(submerge_leaf_scorer *scorer, int dim) {
     double *R = scorer->factor, unit[SUBMERGE_LEAF_CHANNELS], y[SUBMERGE_LEAF_CHANNELS];
     int i, j, k;
     for (i = 0; i < dim; i++) {
@@ -138,8 +130,7 @@ static int factorise(submerge_leaf_scorer *scorer, int dim)
     return 1;
 }
 
-int leaf_take_model(submerge_leaf *leaf, leaf_reader model)
-{
+int leaf_take_model(submerge_leaf *leaf, leaf_reader model) {
     submerge_leaf_scorer *scorer = leaf->scorer;
     const size_t dim = (size_t)leaf->config.schema->dim;
     leaf_reader mean = {0}, noise = {0}, loadings = {0}, columns = {0}, sigma = {0};
@@ -202,11 +193,8 @@ int leaf_take_model(submerge_leaf *leaf, leaf_reader model)
     return scorer->ready ? SUBMERGE_LEAF_TAKEN : SUBMERGE_LEAF_UNUSABLE;
 }
 
-/* -- rows ----------------------------------------------------------------------------------- */
-
 /* Note the three channels with the largest share in what the others do not predict. */
-static void accuse(submerge_leaf *leaf, const double *y, const double *row, int first)
-{
+static void accuse(submerge_leaf *leaf, const double *y, const double *row) {
     submerge_leaf_scorer *scorer = leaf->scorer;
     const int dim = leaf->config.schema->dim;
     double x[SUBMERGE_LEAF_CHANNELS], total = 0;
@@ -230,26 +218,20 @@ static void accuse(submerge_leaf *leaf, const double *y, const double *row, int 
             }
         }
         i = scorer->top[n];
-        scorer->top_share[n] = total > 0 && most <= total ? (float)(most / total) : 0;
+        scorer->share[n] = total > 0 && most <= total ? most / total : 0;
         scorer->value[n] = row[i];
         scorer->expected[n] = row[i] - x[i] / scorer->precision[i] * leaf->config.schema->scale[i];
-    }
-    if (first) {
-        memcpy(scorer->first, scorer->top, sizeof scorer->first);
-        memcpy(scorer->first_share, scorer->top_share, sizeof scorer->first_share);
     }
 }
 
 /* Unix time that can be shown as a date: a clock may be wrong. */
-static double shown(const submerge_leaf_now *now)
-{
+static double shown(const submerge_leaf_now *now) {
     return now->wall_s > 0 && now->wall_s < 253402300799.0 ? now->wall_s : 0;
 }
 
 /* Score a row; return whether an alarm keeps it from being learnt. */
 int leaf_score_row(submerge_leaf *leaf, const double *scaled, const double *row,
-                   submerge_leaf_score *score, const submerge_leaf_now *now)
-{
+                   submerge_leaf_score *score, const submerge_leaf_now *now) {
     submerge_leaf_scorer *scorer = leaf->scorer;
     const int dim = leaf->config.schema->dim, own = leaf->config.schema->center == SUBMERGE_LEAF_OWN;
     double c[SUBMERGE_LEAF_CHANNELS] = {0}, y[SUBMERGE_LEAF_CHANNELS];
@@ -288,7 +270,7 @@ int leaf_score_row(submerge_leaf *leaf, const double *scaled, const double *row,
         leaf->report_at = now->steady_s;
     }
     if (scorer->open && over > scorer->worst) {
-        accuse(leaf, y, row, scorer->worst == 0);
+        accuse(leaf, y, row);
         scorer->worst = over;
         scorer->peaked_s = shown(now);
     }
@@ -307,29 +289,14 @@ int leaf_score_row(submerge_leaf *leaf, const double *scaled, const double *row,
 }
 
 /* Take a person's verdict on the alarm: accepted rows are learnt. */
-void leaf_judge(submerge_leaf *leaf, uint64_t alarm, int accept)
-{
+void leaf_judge(submerge_leaf *leaf, uint64_t alarm, int accept) {
     if (leaf->scorer && alarm && leaf->scorer->number == alarm)
         leaf->scorer->verdict = accept ? 1 : 2;
 }
 
-/* -- on the wire ---------------------------------------------------------------------------- */
-
-static void put_shares(const submerge_leaf *leaf, leaf_writer *writer, int number,
-                       const uint8_t *channels, const float *shares)
-{
-    int i;
-    for (i = 0; i < 3 && i < leaf->config.schema->dim; i++) {
-        size_t opened = leaf_open(writer, number);
-        leaf_put_text(writer, 1, leaf->config.schema->channels[channels[i]]);
-        leaf_put_double(writer, 2, shares[i]);
-        leaf_close(writer, opened);
-    }
-}
-
-static void put_alarm(const submerge_leaf *leaf, leaf_writer *writer)
-{
+static void put_alarm(const submerge_leaf *leaf, leaf_writer *writer) {
     const submerge_leaf_scorer *scorer = leaf->scorer;
+    const int named = leaf->config.schema->dim < 3 ? leaf->config.schema->dim : 3;
     size_t opened = leaf_open(writer, 2), each;
     int i;
     leaf_put_text(writer, 1, leaf->config.node);
@@ -339,26 +306,27 @@ static void put_alarm(const submerge_leaf *leaf, leaf_writer *writer)
     leaf_put_double(writer, 5, scorer->ended_s);
     leaf_put_double(writer, 6, scorer->worst);
     leaf_put_number(writer, 7, 8); /* the moving average of distances */
-    put_shares(leaf, writer, 8, scorer->top, scorer->top_share);
-    leaf_put_number(writer, 9, scorer->raised_by);
-    leaf_put_number(writer, 10, scorer->withheld);
-    leaf_put_number(writer, 11, (uint64_t)scorer->verdict);
-    put_shares(leaf, writer, 12, scorer->first, scorer->first_share);
-    for (i = 0; i < 3 && i < leaf->config.schema->dim; i++) {
+    for (i = 0; i < named; i++) {
+        each = leaf_open(writer, 8);
+        leaf_put_text(writer, 1, leaf->config.schema->channels[scorer->top[i]]);
+        leaf_put_double(writer, 2, scorer->share[i]);
+        leaf_close(writer, each);
         each = leaf_open(writer, 13);
         leaf_put_double(writer, 2, scorer->value[i]);
         leaf_put_double(writer, 3, scorer->expected[i]);
         leaf_close(writer, each);
     }
+    leaf_put_number(writer, 9, scorer->raised_by);
+    leaf_put_number(writer, 10, scorer->withheld);
+    leaf_put_number(writer, 11, (uint64_t)scorer->verdict);
     leaf_put_number(writer, 15, (uint64_t)scorer->marked);
     leaf_close(writer, opened);
 }
 
-void leaf_put_alarms(const submerge_leaf *leaf, leaf_writer *writer)
-{
+void leaf_put_alarms(const submerge_leaf *leaf, leaf_writer *writer) {
     const submerge_leaf_scorer *scorer = leaf->scorer;
     const int own = leaf->config.schema->center == SUBMERGE_LEAF_OWN;
-    size_t opened = leaf_open(writer, 16), each = leaf_open(writer, 1);
+    size_t opened = leaf_open(writer, 17), each = leaf_open(writer, 1);
     int armed = scorer->ready && scorer->limit > 0 && (!own || leaf->learnt >= OWN_ROWS);
     /* Learning, armed, alarm, paused. */
     leaf_put_number(writer, !armed ? 1 : scorer->open ? 3 : leaf->paused ? 4 : 2, 1);

@@ -17,37 +17,26 @@
 
 enum { ACK = 1, UNAVAILABLE, WRONG_PARENT, STALE, SHRUNK, EQUIVOCATION, SCHEMA = 8 };
 
-/* -- random numbers, and tries ---------------------------------------------------------------- */
-
 /* splitmix64 (Steele, Lea, Flood, 2014): from a seed of true random bits, numbers for names. */
-static uint64_t draw(submerge_leaf *leaf)
-{
+static uint64_t draw(submerge_leaf *leaf) {
     uint64_t x = leaf->random += UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     return x ^ x >> 31;
 }
 
-static double chance(submerge_leaf *leaf)
-{
+static double chance(submerge_leaf *leaf) {
     return (double)(draw(leaf) >> 11) / 9007199254740992.0;
 }
 
-static void try_now(submerge_leaf_retry *retry)
-{
+/* Make a first try due; NEVER stops trying. */
+static void try_at(submerge_leaf_retry *retry, double at) {
     retry->tries = 0;
-    retry->at = -NEVER;
-}
-
-static void stop(submerge_leaf_retry *retry)
-{
-    retry->tries = 0;
-    retry->at = NEVER;
+    retry->at = at;
 }
 
 /* Full jitter below a ceiling that doubles, for ever. */
-static void tried(submerge_leaf *leaf, submerge_leaf_retry *retry, double steady)
-{
+static void tried(submerge_leaf *leaf, submerge_leaf_retry *retry, double steady) {
     double cap = leaf->config.cap_s, ceiling = leaf->config.patience_s, wait;
     uint32_t i;
     for (i = 0; i < retry->tries && ceiling < cap; i++)
@@ -58,39 +47,29 @@ static void tried(submerge_leaf *leaf, submerge_leaf_retry *retry, double steady
     retry->at = steady + (wait < cap ? wait : cap);
 }
 
-static int joining(const submerge_leaf *leaf)
-{
+static int joining(const submerge_leaf *leaf) {
     return leaf->join.at < NEVER;
 }
 
-static void rejoin(submerge_leaf *leaf)
-{
-    if (joining(leaf))
-        return;
-    leaf->join.tries = 0;
-    leaf->join.at = leaf->join.tried_at + leaf->config.patience_s;
+static void rejoin(submerge_leaf *leaf) {
+    if (!joining(leaf))
+        try_at(&leaf->join, leaf->join.tried_at + leaf->config.patience_s);
 }
 
 /* Let an interval pass before the next report. */
-static void delay(submerge_leaf *leaf, double steady)
-{
+static void delay(submerge_leaf *leaf, double steady) {
     leaf->report_at = steady + leaf->config.report_every_s * (0.8 + 0.4 * chance(leaf));
 }
 
-/* -- incarnations ------------------------------------------------------------------------------ */
-
-static int same(submerge_leaf_incarnation one, submerge_leaf_incarnation other)
-{
+static int same(submerge_leaf_incarnation one, submerge_leaf_incarnation other) {
     return one.created_ms == other.created_ms && one.nonce == other.nonce;
 }
 
-static uint64_t generated(const submerge_leaf *leaf)
-{
+static uint64_t generated(const submerge_leaf *leaf) {
     return leaf->learnt + leaf->withheld + leaf->lost;
 }
 
-static void draw_incarnation(submerge_leaf *leaf, const submerge_leaf_now *now)
-{
+static void draw_incarnation(submerge_leaf *leaf, const submerge_leaf_now *now) {
     uint64_t wall_ms = now->wall_s > 0 && now->wall_s < 1e15 ? (uint64_t)(now->wall_s * 1000) : 0;
     uint64_t created = wall_ms > leaf->floor_ms + 1 ? wall_ms : leaf->floor_ms + 1;
     leaf->incarnation.created_ms = created < LATEST ? created : LATEST;
@@ -98,8 +77,7 @@ static void draw_incarnation(submerge_leaf *leaf, const submerge_leaf_now *now)
 }
 
 /* Start an incarnation, from zero; it has to join before it may report. */
-static void begin(submerge_leaf *leaf, uint64_t lost, const submerge_leaf_now *now)
-{
+static void begin(submerge_leaf *leaf, uint64_t lost, const submerge_leaf_now *now) {
     draw_incarnation(leaf, now);
     leaf_sums_clear(&leaf->sums);
     leaf->faded_at = now->steady_s;
@@ -110,40 +88,37 @@ static void begin(submerge_leaf *leaf, uint64_t lost, const submerge_leaf_now *n
     leaf->built_at = NEVER;
     leaf->alarm_news = leaf->scorer && leaf->scorer->open;
     leaf->join.tried_at = leaf->wait.tried_at = -NEVER;
-    stop(&leaf->wait);
+    try_at(&leaf->wait, NEVER);
     delay(leaf, now->steady_s);
-    try_now(&leaf->join);
+    try_at(&leaf->join, -NEVER);
 }
 
 /* End the incarnation; the next one declares what this one could not deliver. */
-static void end(submerge_leaf *leaf, uint64_t floor_ms, const submerge_leaf_now *now)
-{
+static void end(submerge_leaf *leaf, uint64_t floor_ms, const submerge_leaf_now *now) {
     uint64_t rows = generated(leaf);
     if (floor_ms > leaf->floor_ms)
         leaf->floor_ms = floor_ms < LATEST ? floor_ms : LATEST - 1;
     begin(leaf, rows > leaf->delivered ? rows - leaf->delivered : 0, now);
 }
 
-static double or_default(double value, double otherwise)
-{
-    return value > 0 ? value : otherwise;
+static void or_default(double *value, double otherwise) {
+    *value = *value > 0 ? *value : otherwise;
 }
 
 int submerge_leaf_start(submerge_leaf *leaf, const submerge_leaf_config *config,
-                        submerge_leaf_scorer *scorer, uint64_t seed, const submerge_leaf_now *now)
-{
+                        submerge_leaf_scorer *scorer, uint64_t seed, const submerge_leaf_now *now) {
     submerge_leaf_config *mine = &leaf->config;
     if (config->schema->dim < 1 || config->schema->dim > SUBMERGE_LEAF_CHANNELS)
         return SUBMERGE_LEAF_UNUSABLE;
     memset(leaf, 0, sizeof *leaf);
     *mine = *config;
-    mine->report_every_s = or_default(mine->report_every_s, 300);
-    mine->patience_s = or_default(mine->patience_s, 10);
-    mine->cap_s = or_default(mine->cap_s, 300);
+    or_default(&mine->report_every_s, 300);
+    or_default(&mine->patience_s, 10);
+    or_default(&mine->cap_s, 300);
     mine->min_rows += !mine->min_rows;
     mine->min_new_rows += !mine->min_new_rows;
-    mine->false_alarms_per_s = or_default(mine->false_alarms_per_s, 1 / 604800.0);
-    mine->withhold_s = or_default(mine->withhold_s, 86400);
+    or_default(&mine->false_alarms_per_s, 1 / 604800.0);
+    or_default(&mine->withhold_s, 86400);
     leaf->scorer = scorer;
     leaf->random = seed;
     leaf->silent_until = leaf->contradicted_at = -NEVER;
@@ -153,10 +128,7 @@ int submerge_leaf_start(submerge_leaf *leaf, const submerge_leaf_config *config,
     return 0;
 }
 
-/* -- rows ------------------------------------------------------------------------------------- */
-
-static void fade(submerge_leaf *leaf, double steady, double least_s)
-{
+static void fade(submerge_leaf *leaf, double steady, double least_s) {
     double passed = steady - leaf->faded_at, halvings;
     if (!(leaf->config.schema->half_life_s > 0) || !(passed > least_s))
         return;
@@ -167,8 +139,7 @@ static void fade(submerge_leaf *leaf, double steady, double least_s)
 }
 
 submerge_leaf_fate submerge_leaf_learn(submerge_leaf *leaf, const double *row,
-                                       submerge_leaf_score *score, const submerge_leaf_now *now)
-{
+                                       submerge_leaf_score *score, const submerge_leaf_now *now) {
     double scaled[SUBMERGE_LEAF_CHANNELS];
     const submerge_leaf_schema *schema = leaf->config.schema;
     submerge_leaf_score unused;
@@ -199,18 +170,15 @@ submerge_leaf_fate submerge_leaf_learn(submerge_leaf *leaf, const double *row,
     return fate;
 }
 
-/* -- messages that come ------------------------------------------------------------------------ */
-
 /* The header of a message, and what answers have beside it. */
 typedef struct {
-    uint64_t version, seq, reason, newest, floor_ms, boot, number;
+    uint64_t version, seq, reason, newest, floor_ms, boot, top, whole, unknown;
     leaf_reader node, group, schema;
     submerge_leaf_incarnation incarnation, pinned;
-    int has_pinned, top, whole;
+    int has_pinned;
 } letter;
 
-static submerge_leaf_incarnation read_incarnation(leaf_reader reader, int *bad)
-{
+static submerge_leaf_incarnation read_incarnation(leaf_reader reader, int *bad) {
     submerge_leaf_incarnation found = {0, 0};
     leaf_field field;
     while (leaf_next(&reader, &field)) {
@@ -223,34 +191,24 @@ static submerge_leaf_incarnation read_incarnation(leaf_reader reader, int *bad)
     return found;
 }
 
-static void read_header(leaf_reader reader, letter *into, int *bad)
-{
+static void read_header(leaf_reader reader, letter *into, int *bad) {
     leaf_field field;
     while (leaf_next(&reader, &field)) {
-        switch (field.number << 3 | field.wire) {
-        case 1 << 3:
-            into->version = field.value;
-            break;
-        case 3 << 3 | 2:
+        if (field.wire == 0)
+            *(field.number == 1   ? &into->version
+              : field.number == 6 ? &into->seq
+                                  : &into->unknown) = field.value;
+        else if (field.number == 3)
             into->node = field.content;
-            break;
-        case 4 << 3 | 2:
+        else if (field.number == 4)
             into->group = field.content;
-            break;
-        case 5 << 3 | 2:
+        else if (field.number == 5)
             into->incarnation = read_incarnation(field.content, bad);
-            break;
-        case 6 << 3:
-            into->seq = field.value;
-            break;
-        default:;
-        }
     }
     *bad |= reader.bad || into->version != 1 || into->seq > MOST;
 }
 
-static int take_joined(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now)
-{
+static int take_joined(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now) {
     /* Only the answer to the pending join: an earlier one may name a dead parent. */
     if (!joining(leaf) || !leaf->join.tries)
         return SUBMERGE_LEAF_FOREIGN;
@@ -259,7 +217,7 @@ static int take_joined(submerge_leaf *leaf, const letter *from, const submerge_l
     if (from->reason == STALE) { /* no node knows it by this name yet: it takes another */
         leaf->floor_ms = from->floor_ms < LATEST ? from->floor_ms : LATEST - 1;
         draw_incarnation(leaf, now);
-        stop(&leaf->join);
+        try_at(&leaf->join, NEVER);
         rejoin(leaf);
         return SUBMERGE_LEAF_REFUSED;
     }
@@ -272,9 +230,9 @@ static int take_joined(submerge_leaf *leaf, const letter *from, const submerge_l
     if ((leaf->joined && !same(leaf->pinned, from->pinned) && !(leaf->top && from->top)) || from->seq > leaf->seq)
         return end(leaf, 0, now), SUBMERGE_LEAF_TAKEN;
     leaf->pinned = from->pinned;
-    leaf->top = from->top;
+    leaf->top = from->top != 0;
     leaf->joined = 1;
-    stop(&leaf->join);
+    try_at(&leaf->join, NEVER);
     if (from->seq < leaf->acknowledged) { /* the parent is a copy from before */
         leaf->delivered = 0;
         leaf->forced = 1;
@@ -285,15 +243,13 @@ static int take_joined(submerge_leaf *leaf, const letter *from, const submerge_l
     return SUBMERGE_LEAF_TAKEN;
 }
 
-static int take_answer(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now)
-{
+static int take_answer(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now) {
     if (!leaf->joined || !from->has_pinned || !same(from->pinned, leaf->pinned)) {
         if (from->reason == WRONG_PARENT)
             rejoin(leaf);
         return SUBMERGE_LEAF_FOREIGN;
     }
-    switch (from->reason) {
-    case ACK:
+    if (from->reason == ACK) {
         if (from->newest > leaf->seq)
             return SUBMERGE_LEAF_FOREIGN;
         if (from->newest > leaf->acknowledged)
@@ -301,29 +257,24 @@ static int take_answer(submerge_leaf *leaf, const letter *from, const submerge_l
         if (leaf->pending && from->newest >= leaf->pending) {
             leaf->pending = 0;
             leaf->delivered = leaf->pending_rows;
-            stop(&leaf->wait);
+            try_at(&leaf->wait, NEVER);
         }
         return SUBMERGE_LEAF_TAKEN;
-    case STALE:
+    }
+    if (from->reason == STALE || from->reason == SHRUNK || from->reason == EQUIVOCATION)
         end(leaf, from->floor_ms, now);
-        return SUBMERGE_LEAF_REFUSED;
-    case SHRUNK:
-    case EQUIVOCATION: /* once may be chance, twice is a copy of this device */
-        end(leaf, from->floor_ms, now);
+    if (from->reason == SHRUNK || from->reason == EQUIVOCATION) {
+        /* Once may be chance, twice is a copy of this device. */
         if (now->steady_s - leaf->contradicted_at < TWIN_S)
             leaf->silent_until = now->steady_s + TWIN_S;
         leaf->contradicted_at = now->steady_s;
-        return SUBMERGE_LEAF_REFUSED;
-    case SCHEMA:
-        rejoin(leaf);
-        return SUBMERGE_LEAF_REFUSED;
-    default: /* the back-off continues */
-        return SUBMERGE_LEAF_REFUSED;
     }
+    if (from->reason == SCHEMA)
+        rejoin(leaf);
+    return SUBMERGE_LEAF_REFUSED; /* of other reasons the back-off continues */
 }
 
-static int take_hello(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now)
-{
+static int take_hello(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now) {
     int other = !leaf->joined || !same(from->incarnation, leaf->pinned);
     int first = !leaf->said_hello;
     if (!leaf_is(&from->node, leaf->config.parent))
@@ -335,15 +286,13 @@ static int take_hello(submerge_leaf *leaf, const letter *from, const submerge_le
     /* A link that opens brings the first hello and the first join. */
     if (!(first && joining(leaf) && leaf->join.tries == 1)) {
         double at = now->steady_s + leaf->config.patience_s * chance(leaf);
-        leaf->join.tries = 0;
-        leaf->join.at = leaf->join.at < at ? leaf->join.at : at;
+        try_at(&leaf->join, leaf->join.at < at ? leaf->join.at : at);
     }
     return SUBMERGE_LEAF_TAKEN;
 }
 
 /* What an operator wants: learning paused or not, and verdicts on the alarm. */
-static int read_desired(submerge_leaf *leaf, leaf_reader reader, int apply)
-{
+static int read_desired(submerge_leaf *leaf, leaf_reader reader, int apply) {
     uint64_t number = 0;
     leaf_reader again = reader;
     leaf_field field;
@@ -377,56 +326,51 @@ static int read_desired(submerge_leaf *leaf, leaf_reader reader, int apply)
 
 /* Where each kind of message has its fields; 0 where it has none. */
 static const struct {
-    int reason, pinned, top, newest, floor, schema, whole, boot, desired;
+    int reason, pinned, top, newest, floor, schema, whole, desired;
 } places[] = {
-    {2, 4, 5, 0, 6, 7, 9, 0, 0},  /* joined */
-    {2, 4, 5, 6, 9, 0, 0, 0, 10}, /* answer */
-    {0, 0, 2, 0, 0, 0, 0, 3, 0},  /* hello */
-    {0, 0, 0, 0, 0, 3, 0, 0, 0},  /* model */
+    {2, 4, 5, 0, 6, 7, 9, 0},  /* joined */
+    {2, 4, 5, 6, 9, 0, 0, 10}, /* answer */
+    {0, 0, 2, 0, 0, 0, 0, 0},  /* hello */
+    {0, 0, 0, 0, 0, 3, 0, 0},  /* model */
 };
 
 int submerge_leaf_receive(submerge_leaf *leaf, submerge_leaf_kind kind, const uint8_t *data,
-                          size_t size, const submerge_leaf_now *now)
-{
+                          size_t size, const submerge_leaf_now *now) {
     leaf_reader reader = {data, data + size, 0}, body;
     letter from = {0};
     leaf_field field;
     int which = (int)kind - SUBMERGE_LEAF_JOINED, bad = 0, taken;
-    if (size == 0 || which < 0 || kind > SUBMERGE_LEAF_MODEL)
+    if (which < 0 || kind > SUBMERGE_LEAF_MODEL)
         return SUBMERGE_LEAF_UNREADABLE;
-    if (kind == SUBMERGE_LEAF_HELLO || kind == SUBMERGE_LEAF_MODEL) {
+    if (kind >= SUBMERGE_LEAF_HELLO) {
         /* Both come within a message of their own: hello is field 1 of it, a model field 2. */
-        int wanted = kind == SUBMERGE_LEAF_HELLO ? 1 : 2;
-        if (!leaf_next(&reader, &field) || field.number != wanted || field.wire != 2 ||
+        if (!leaf_next(&reader, &field) || field.number != which - 1 || field.wire != 2 ||
             reader.at != reader.end)
             return SUBMERGE_LEAF_UNREADABLE;
         reader = field.content;
     }
     body = reader;
     while (leaf_next(&reader, &field)) {
-        int number = field.number;
-        if (number == 1 && field.wire == 2)
+        const int number = field.number;
+        if (field.wire == 0)
+            *(number == places[which].reason   ? &from.reason
+              : number == places[which].top    ? &from.top
+              : number == places[which].newest ? &from.newest
+              : number == places[which].floor  ? &from.floor_ms
+              : number == places[which].whole  ? &from.whole
+                                               : &from.unknown) = field.value;
+        else if (number == 1 && field.wire == 2)
             read_header(field.content, &from, &bad);
-        if (field.wire == 0 && number == places[which].reason)
-            from.reason = field.value;
-        if (field.wire == 0 && number == places[which].top)
-            from.top = field.value != 0;
-        if (field.wire == 0 && number == places[which].newest)
-            from.newest = field.value;
-        if (field.wire == 0 && number == places[which].floor)
-            from.floor_ms = field.value;
-        if (field.wire == 0 && number == places[which].whole)
-            from.whole = field.value != 0;
-        if (field.wire == 1 && number == places[which].boot)
-            from.boot = field.value;
-        if (field.wire == 2 && number == places[which].schema)
+        else if (number == 3 && field.wire == 1)
+            from.boot = field.value; /* of a hello */
+        else if (number == places[which].schema)
             from.schema = field.content;
-        if (field.wire == 2 && number == places[which].pinned) {
+        else if (number == places[which].desired)
+            bad |= !read_desired(leaf, field.content, 0);
+        else if (number == places[which].pinned) {
             from.pinned = read_incarnation(field.content, &bad);
             from.has_pinned = 1;
         }
-        if (field.wire == 2 && number == places[which].desired)
-            bad |= !read_desired(leaf, field.content, 0);
     }
     if (bad || reader.bad || from.version != 1 || from.newest > MOST || from.floor_ms > MOST)
         return SUBMERGE_LEAF_UNREADABLE;
@@ -445,25 +389,20 @@ int submerge_leaf_receive(submerge_leaf *leaf, submerge_leaf_kind kind, const ui
     if (kind == SUBMERGE_LEAF_JOINED)
         return take_joined(leaf, &from, now);
     taken = take_answer(leaf, &from, now);
-    if (taken == SUBMERGE_LEAF_TAKEN)
-        while (leaf_next(&body, &field))
-            if (field.number == 10 && field.wire == 2)
-                read_desired(leaf, field.content, 1);
+    while (taken == SUBMERGE_LEAF_TAKEN && leaf_next(&body, &field))
+        if (field.number == 10 && field.wire == 2)
+            read_desired(leaf, field.content, 1);
     return taken;
 }
 
-/* -- messages that go -------------------------------------------------------------------------- */
-
-static void put_incarnation(leaf_writer *writer, int number, submerge_leaf_incarnation value)
-{
+static void put_incarnation(leaf_writer *writer, int number, submerge_leaf_incarnation value) {
     size_t opened = leaf_open(writer, number);
     leaf_put_number(writer, 1, value.created_ms);
     leaf_put_fixed(writer, 2, value.nonce);
     leaf_close(writer, opened);
 }
 
-static void put_header(const submerge_leaf *leaf, leaf_writer *writer, uint64_t seq)
-{
+static void put_header(const submerge_leaf *leaf, leaf_writer *writer, uint64_t seq) {
     size_t opened = leaf_open(writer, 1);
     leaf_put_number(writer, 1, 1);
     leaf_put_bytes(writer, 2, "\1", 1);
@@ -477,8 +416,7 @@ static void put_header(const submerge_leaf *leaf, leaf_writer *writer, uint64_t 
 
 /* Write n numbers as one field: `values`, with `add` where it is not NULL. */
 static void put_doubles(leaf_writer *writer, int field, int n, const double *values,
-                        const double *add)
-{
+                        const double *add) {
     int i, j;
     leaf_tag(writer, field, (size_t)(8 * n));
     for (i = 0; i < n; i++) {
@@ -491,8 +429,7 @@ static void put_doubles(leaf_writer *writer, int field, int n, const double *val
     }
 }
 
-static void put_sums(const submerge_leaf *leaf, leaf_writer *writer)
-{
+static void put_sums(const submerge_leaf *leaf, leaf_writer *writer) {
     const submerge_leaf_sums *sums = &leaf->sums;
     const int dim = leaf->config.schema->dim;
     double energies[SUBMERGE_LEAF_CHANNELS], energy = leaf_sums_energy(sums, dim), bound;
@@ -519,13 +456,12 @@ static void put_sums(const submerge_leaf *leaf, leaf_writer *writer)
     leaf_close(writer, opened);
 }
 
-static void put_report(submerge_leaf *leaf, leaf_writer *writer, const submerge_leaf_now *now)
-{
+static void put_report(submerge_leaf *leaf, leaf_writer *writer, const submerge_leaf_now *now) {
     size_t opened;
     put_header(leaf, writer, leaf->seq);
     put_incarnation(writer, 3, leaf->pinned);
     leaf_put_bytes(writer, 5, leaf->config.schema->fingerprint, 32);
-    if (leaf->learnt)
+    if (leaf->sums.weight > 1e-180) /* a summary that has faded to nothing is left out */
         put_sums(leaf, writer);
     opened = leaf_open(writer, 8);
     leaf_put_number(writer, 1, leaf->learnt < READINGS ? leaf->learnt : READINGS);
@@ -541,29 +477,22 @@ static void put_report(submerge_leaf *leaf, leaf_writer *writer, const submerge_
     leaf_put_text(writer, 20, "leaf: exact moments");
 }
 
-static int has_news(const submerge_leaf *leaf)
-{
+static int has_news(const submerge_leaf *leaf) {
     uint32_t least = leaf->built ? leaf->config.min_new_rows : leaf->config.min_rows;
     return leaf->alarm_news || generated(leaf) - leaf->built >= (least ? least : 1);
 }
 
-double submerge_leaf_wakes_at(const submerge_leaf *leaf)
-{
-    double at;
-    if (joining(leaf))
-        at = leaf->join.at;
-    else if (leaf->pending)
-        at = leaf->wait.at;
-    else if (leaf->forced)
-        at = -NEVER;
-    else
-        at = has_news(leaf) ? leaf->report_at : leaf->built_at + AGAIN * leaf->config.report_every_s;
+double submerge_leaf_wakes_at(const submerge_leaf *leaf) {
+    double at = joining(leaf)    ? leaf->join.at
+                : leaf->pending  ? leaf->wait.at
+                : leaf->forced   ? -NEVER
+                : has_news(leaf) ? leaf->report_at
+                                 : leaf->built_at + AGAIN * leaf->config.report_every_s;
     return at > leaf->silent_until ? at : leaf->silent_until;
 }
 
 size_t submerge_leaf_send(submerge_leaf *leaf, uint8_t *out, size_t room, submerge_leaf_kind *kind,
-                          const submerge_leaf_now *now)
-{
+                          const submerge_leaf_now *now) {
     leaf_writer writer = {0};
     double steady = now->steady_s;
     if (submerge_leaf_wakes_at(leaf) > steady)
@@ -575,7 +504,7 @@ size_t submerge_leaf_send(submerge_leaf *leaf, uint8_t *out, size_t room, submer
     if (!joining(leaf) && leaf->pending && !leaf->asked_again && leaf->wait.tries &&
         leaf->wait.tries % REPORTS_BEFORE_JOIN == 0) {
         leaf->asked_again = 1;
-        try_now(&leaf->join);
+        try_at(&leaf->join, -NEVER);
     }
     if (joining(leaf)) {
         put_header(leaf, &writer, leaf->seq);
@@ -590,7 +519,7 @@ size_t submerge_leaf_send(submerge_leaf *leaf, uint8_t *out, size_t room, submer
     put_report(leaf, &writer, now);
     *kind = SUBMERGE_LEAF_REPORT_KIND;
     if (!leaf->pending)
-        stop(&leaf->wait);
+        try_at(&leaf->wait, NEVER);
     leaf->pending = leaf->seq;
     leaf->pending_rows = leaf->built = generated(leaf);
     leaf->forced = leaf->alarm_news = leaf->asked_again = 0;
@@ -600,21 +529,19 @@ size_t submerge_leaf_send(submerge_leaf *leaf, uint8_t *out, size_t room, submer
     return writer.full ? 0 : writer.size;
 }
 
-void submerge_leaf_linked(submerge_leaf *leaf)
-{
+void submerge_leaf_linked(submerge_leaf *leaf) {
     if (leaf->wait.at < NEVER)
-        try_now(&leaf->wait);
+        try_at(&leaf->wait, -NEVER);
     if (joining(leaf))
-        try_now(&leaf->join);
+        try_at(&leaf->join, -NEVER);
     else
         rejoin(leaf);
 }
 
-void submerge_leaf_flush(submerge_leaf *leaf)
-{
+void submerge_leaf_flush(submerge_leaf *leaf) {
     leaf->forced = 1;
     if (leaf->pending)
-        try_now(&leaf->wait);
+        try_at(&leaf->wait, -NEVER);
     if (joining(leaf) && !leaf->join.tries)
-        try_now(&leaf->join);
+        try_at(&leaf->join, -NEVER);
 }

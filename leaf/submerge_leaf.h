@@ -89,9 +89,8 @@ typedef struct {
     double since_s;              /* when it began, on the steady clock */
     double began_s, peaked_s, ended_s, worst;
     uint64_t number, raised_by, withheld;
-    uint8_t first[3], top[3]; /* channels to blame: as it was raised, and at its worst */
-    float first_share[3], top_share[3];
-    double value[3], expected[3]; /* of the channels of `top` */
+    uint8_t top[3]; /* channels to blame, at its worst */
+    double share[3], value[3], expected[3];
     double mean[SUBMERGE_LEAF_CHANNELS];
     double precision[SUBMERGE_LEAF_CHANNELS]; /* diagonal of the inverse covariance */
     double factor[SUBMERGE_LEAF_PAIRS];       /* R, upper, R'R the covariance */
@@ -114,15 +113,9 @@ typedef struct {
     double built_at, report_at, silent_until, contradicted_at;
 } submerge_leaf;
 
-#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-#define SUBMERGE_LEAF_ASSERT(name, holds) _Static_assert(holds, #name)
-#elif defined(__cplusplus)
-#define SUBMERGE_LEAF_ASSERT(name, holds) static_assert(holds, #name)
-#else
-#define SUBMERGE_LEAF_ASSERT(name, holds) typedef char submerge_leaf_##name[(holds) ? 1 : -1]
-#endif
-SUBMERGE_LEAF_ASSERT(learns_in_8_kB, sizeof(submerge_leaf) <= 8192);
-SUBMERGE_LEAF_ASSERT(has_channels, SUBMERGE_LEAF_CHANNELS >= 1 && SUBMERGE_LEAF_CHANNELS <= 32);
+/* Compile-time checks: an array of a negative size is an error. */
+typedef char submerge_leaf_learns_in_8_kB[sizeof(submerge_leaf) <= 8192 ? 1 : -1];
+typedef char submerge_leaf_has_room_for_channels[SUBMERGE_LEAF_CHANNELS <= 32 ? 1 : -1];
 
 /* Messages. With BASE for submerge/v1/{fleet}/{parent}, all at QoS 1, their topics are
 

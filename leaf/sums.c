@@ -11,19 +11,16 @@
 #endif
 
 /* Where (row, column), row <= column, is in a packed triangle. */
-size_t leaf_place(int dim, int row, int column)
-{
+size_t leaf_place(int dim, int row, int column) {
     return (size_t)(row * (2 * dim - row - 1) / 2 + column);
 }
 
-void leaf_sums_clear(submerge_leaf_sums *sums)
-{
+void leaf_sums_clear(submerge_leaf_sums *sums) {
     memset(sums, 0, sizeof *sums);
 }
 
 /* Learn a scaled row (Welford, Technometrics 4, 1962; Pebay 2008, equation 1.6). */
-void leaf_sums_learn(submerge_leaf_sums *sums, int dim, int center, const double *row)
-{
+void leaf_sums_learn(submerge_leaf_sums *sums, int dim, int center, const double *row) {
     double off[SUBMERGE_LEAF_CHANNELS], before = sums->weight, share;
     double *cell = sums->scatter;
     int i, j;
@@ -45,8 +42,7 @@ void leaf_sums_learn(submerge_leaf_sums *sums, int dim, int center, const double
 }
 
 /* Count all rows so far `factor` times. */
-void leaf_sums_fade(submerge_leaf_sums *sums, int dim, double factor)
-{
+void leaf_sums_fade(submerge_leaf_sums *sums, int dim, double factor) {
     size_t i, pairs = (size_t)(dim * (dim + 1) / 2);
     sums->weight *= factor;
     for (i = 0; i < pairs; i++)
@@ -54,8 +50,7 @@ void leaf_sums_fade(submerge_leaf_sums *sums, int dim, double factor)
 }
 
 /* The total squared distance to the mean. */
-double leaf_sums_energy(const submerge_leaf_sums *sums, int dim)
-{
+double leaf_sums_energy(const submerge_leaf_sums *sums, int dim) {
     double energy = 0;
     int i;
     for (i = 0; i < dim; i++)
@@ -63,8 +58,7 @@ double leaf_sums_energy(const submerge_leaf_sums *sums, int dim)
     return energy;
 }
 
-static double cell(const uint8_t *work, size_t at)
-{
+static double cell(const uint8_t *work, size_t at) {
     double value;
     memcpy(&value, work + 8 * at, 8);
     return value;
@@ -77,8 +71,7 @@ static double cell(const uint8_t *work, size_t at)
  * Cholesky, row by row: what is left of the scatter stays in double behind what is done, and each
  * row that is done needs half of its room. A row whose pivot is rounding is left out.
  */
-double leaf_triangle(const submerge_leaf_sums *sums, int dim, double energy, uint8_t *work)
-{
+double leaf_triangle(const submerge_leaf_sums *sums, int dim, double energy, uint8_t *work) {
     const double rounding = 2.220446049250313e-16 * dim;
     double roundings = 0, left_out = 0;
     uint8_t *out = work;
@@ -129,8 +122,7 @@ double leaf_triangle(const submerge_leaf_sums *sums, int dim, double energy, uin
 }
 
 /* 2 to the x, |x| <= 1000, to some roundings: of half-lives and of edges of sketches. */
-double leaf_exp2(double x)
-{
+double leaf_exp2(double x) {
     double power = 1, sum = 1, term = 1, part;
     int whole = (int)x, i;
     part = (x - whole) * 0.6931471805599453;

@@ -1,11 +1,8 @@
 /* Protobuf, as much as messages of version 1 need. Nothing is copied: fields point into the bytes. */
 #include "inside.h"
 
-/* -- reading -------------------------------------------------------------------------------- */
-
 /* Read a number of 7 bits a byte, the lowest first. */
-uint64_t leaf_varint(leaf_reader *reader)
-{
+uint64_t leaf_varint(leaf_reader *reader) {
     uint64_t value = 0;
     int shift;
     for (shift = 0; shift < 70 && reader->at < reader->end; shift += 7) {
@@ -19,8 +16,7 @@ uint64_t leaf_varint(leaf_reader *reader)
     return 0;
 }
 
-static uint64_t little(const uint8_t *at, int bytes)
-{
+static uint64_t little(const uint8_t *at, int bytes) {
     uint64_t value = 0;
     while (bytes--)
         value = value << 8 | at[bytes];
@@ -28,8 +24,7 @@ static uint64_t little(const uint8_t *at, int bytes)
 }
 
 /* Read the next field; 0 at the end, or if the bytes are bad. */
-int leaf_next(leaf_reader *reader, leaf_field *field)
-{
+int leaf_next(leaf_reader *reader, leaf_field *field) {
     uint64_t tag, length;
     if (reader->bad || reader->at == reader->end)
         return 0;
@@ -55,46 +50,38 @@ int leaf_next(leaf_reader *reader, leaf_field *field)
     return 1;
 }
 
-double leaf_double(const leaf_field *field)
-{
+double leaf_double(const leaf_field *field) {
     double value = 0;
     if (field->wire == 1)
         memcpy(&value, &field->value, sizeof value);
     return value;
 }
 
-double leaf_double_at(const leaf_reader *content, size_t index)
-{
+double leaf_double_at(const leaf_reader *content, size_t index) {
     uint64_t bits = little(content->at + 8 * index, 8);
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-float leaf_float_at(const leaf_reader *content, size_t index)
-{
+float leaf_float_at(const leaf_reader *content, size_t index) {
     uint32_t bits = (uint32_t)little(content->at + 4 * index, 4);
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-size_t leaf_length(const leaf_reader *content)
-{
+size_t leaf_length(const leaf_reader *content) {
     return (size_t)(content->end - content->at);
 }
 
-int leaf_is(const leaf_reader *content, const char *text)
-{
+int leaf_is(const leaf_reader *content, const char *text) {
     size_t length = strlen(text);
     return leaf_length(content) == length && memcmp(content->at, text, length) == 0;
 }
 
-/* -- writing -------------------------------------------------------------------------------- */
-
 /* Take room for bytes; NULL once something has not fitted. */
-uint8_t *leaf_take(leaf_writer *writer, size_t size)
-{
+uint8_t *leaf_take(leaf_writer *writer, size_t size) {
     uint8_t *at = writer->out + writer->size;
     if (writer->full || size > writer->room - writer->size)
         return writer->full = 1, (uint8_t *)0;
@@ -102,8 +89,7 @@ uint8_t *leaf_take(leaf_writer *writer, size_t size)
     return at;
 }
 
-static void put_varint(leaf_writer *writer, uint64_t value)
-{
+static void put_varint(leaf_writer *writer, uint64_t value) {
     do {
         uint8_t *at = leaf_take(writer, 1);
         if (!at)
@@ -113,22 +99,19 @@ static void put_varint(leaf_writer *writer, uint64_t value)
     } while (value);
 }
 
-static void put_tag(leaf_writer *writer, int field, int wire)
-{
+static void put_tag(leaf_writer *writer, int field, int wire) {
     put_varint(writer, (uint64_t)field << 3 | (uint64_t)wire);
 }
 
 /* Numbers that are 0 are left out, as protobuf does. */
-void leaf_put_number(leaf_writer *writer, int field, uint64_t value)
-{
+void leaf_put_number(leaf_writer *writer, int field, uint64_t value) {
     if (!value)
         return;
     put_tag(writer, field, 0);
     put_varint(writer, value);
 }
 
-void leaf_put_fixed(leaf_writer *writer, int field, uint64_t value)
-{
+void leaf_put_fixed(leaf_writer *writer, int field, uint64_t value) {
     uint8_t *at;
     int i;
     if (!value)
@@ -139,22 +122,19 @@ void leaf_put_fixed(leaf_writer *writer, int field, uint64_t value)
         at[i] = (uint8_t)(value >> 8 * i);
 }
 
-void leaf_put_double(leaf_writer *writer, int field, double value)
-{
+void leaf_put_double(leaf_writer *writer, int field, double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     leaf_put_fixed(writer, field, bits);
 }
 
 /* Begin bytes of a known length; what follows is written into the room that `leaf_take` gives. */
-void leaf_tag(leaf_writer *writer, int field, size_t size)
-{
+void leaf_tag(leaf_writer *writer, int field, size_t size) {
     put_tag(writer, field, 2);
     put_varint(writer, size);
 }
 
-void leaf_put_bytes(leaf_writer *writer, int field, const void *bytes, size_t size)
-{
+void leaf_put_bytes(leaf_writer *writer, int field, const void *bytes, size_t size) {
     uint8_t *at;
     leaf_tag(writer, field, size);
     at = leaf_take(writer, size);
@@ -162,21 +142,18 @@ void leaf_put_bytes(leaf_writer *writer, int field, const void *bytes, size_t si
         memcpy(at, bytes, size);
 }
 
-void leaf_put_text(leaf_writer *writer, int field, const char *text)
-{
+void leaf_put_text(leaf_writer *writer, int field, const char *text) {
     if (*text)
         leaf_put_bytes(writer, field, text, strlen(text));
 }
 
 /* Begin a message within; its length is written when it is closed. */
-size_t leaf_open(leaf_writer *writer, int field)
-{
+size_t leaf_open(leaf_writer *writer, int field) {
     put_tag(writer, field, 2);
     return writer->size;
 }
 
-void leaf_close(leaf_writer *writer, size_t opened)
-{
+void leaf_close(leaf_writer *writer, size_t opened) {
     size_t length = writer->size - opened, digits = 1, rest;
     uint8_t *end;
     for (rest = length; rest > 0x7f; rest >>= 7)
