@@ -9,7 +9,7 @@ import ctypes as c
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ class _Retry(c.Structure):
 
 _NUMBERS = ("seq", "acknowledged", "pending", "floor_ms", "learnt", "withheld", "lost", "lifetime")
 _MORE = ("pending_rows", "delivered", "built")
-_FLAGS = ("asked_again", "forced", "alarm_news", "paused", "said_hello")
+_FLAGS = ("asked_again", "forced", "alarm_news", "paused")
 _TIMES = ("built_at", "report_at", "silent_until", "contradicted_at")
 
 
@@ -120,8 +120,8 @@ def build(folder: Path, *flags: str) -> c.CDLL:
     """Compile the leaf into a folder; OSError or CalledProcessError if that fails."""
     path = folder / "libleaf.so"
     compiler = shutil.which("gcc") or "cc"
-    command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", path, *SOURCES, "-lm"]
-    subprocess.run(command, check=True, capture_output=True)
+    command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", str(path)]
+    subprocess.run([*command, *map(str, SOURCES), "-lm"], check=True, capture_output=True)
     library = c.CDLL(str(path))
     library.submerge_leaf_send.restype = c.c_size_t
     library.submerge_leaf_wakes_at.restype = c.c_double

@@ -1,9 +1,7 @@
-/*
- * A leaf behind a pipe, for tests of sanitizers and of other processors. On stdin come frames: a
- * letter, the length of what follows in 4 bytes, and that. `t` is the time, `r` rows, `f` a flush,
- * and a digit a message of that kind. After each the leaf answers on stdout: a byte, what became of
- * it; then a frame for each message that is due; then `.` and the ticks that the frame took.
- */
+/* A leaf behind a pipe, for tests with sanitizers and on other processors. On stdin come frames: a
+   letter, the length of what follows in 4 bytes, and that. `t` is the time, `r` rows, `f` a flush,
+   and a digit a message of that kind. It answers with a byte, what became of it, a frame for each
+   message that is due, and `.` with the ticks that the frame took. */
 #include "submerge_leaf.h"
 
 #include <stdio.h>
@@ -18,16 +16,16 @@ extern const uintptr_t vectors[2];
 const uintptr_t vectors[2] __attribute__((section(".vectors"), used)) = {0x203f0000,
                                                                          (uintptr_t)_start};
 static volatile uint32_t *const tick = (volatile uint32_t *)0xe000e010;
-#define OPEN (tick[1] = 0xffffff, tick[0] = 5, freopen("frames", "rb", stdin), freopen("answers", "wb", stdout))
+#define OPEN freopen("frames", "r", stdin), freopen("said", "w", stdout), tick[1] = ~0u, *tick = 5
 #define TICKS tick[2]
 #else
-#define OPEN stdin
+#define OPEN (void)0
 #define TICKS 0u
 #endif
 
 static submerge_leaf leaf;
 static submerge_leaf_scorer scorer;
-static uint8_t in[1 << 16], out[SUBMERGE_LEAF_REPORT + 4096];
+static uint8_t in[1 << 16], out[SUBMERGE_LEAF_ROOM + 4096];
 
 static void put(char letter, const void *data, uint32_t size) {
     putchar(letter);
@@ -43,24 +41,25 @@ int main(void) {
     size_t length;
     int letter, fate;
     submerge_leaf_start(&leaf, &config, &scorer, 1, &now);
-    if (!OPEN)
-        return 1;
+    OPEN;
     while ((letter = getchar()) != EOF) {
         if (fread(&size, 4, 1, stdin) != 1 || size > sizeof in || fread(in, 1, size, stdin) != size)
             return 1;
         fate = 0;
         ticks = TICKS;
-        if (letter == 't' && size == 16)
-            memcpy(&now, in, 16);
+        if (letter == 't' && size == 16) memcpy(&now, in, 16);
         for (i = 0; letter == 'r' && i + width <= size; i += width) {
             double row[SUBMERGE_LEAF_CHANNELS];
             memcpy(row, in + i, width);
             fate = submerge_leaf_learn(&leaf, row, NULL, &now);
         }
-        if (letter == 'f')
-            submerge_leaf_flush(&leaf);
-        if (letter >= '0' && letter <= '9')
-            fate = submerge_leaf_receive(&leaf, (submerge_leaf_kind)(letter - '0'), in, size, &now);
+        if (letter == 'f') submerge_leaf_flush(&leaf);
+        if (letter >= '0' && letter <= '9') { /* at the end of its memory, where sanitizers look */
+            uint8_t *end = in + sizeof in - size;
+            memmove(end, in, size);
+            kind = (submerge_leaf_kind)(letter - '0');
+            fate = submerge_leaf_receive(&leaf, kind, end, size, &now);
+        }
         ticks = (ticks - TICKS) & 0xffffff;
         putchar(fate);
         while ((length = submerge_leaf_send(&leaf, out, sizeof out, &kind, &now)) != 0)

@@ -13,7 +13,6 @@
 #define READINGS (UINT64_C(1) << 53) /* most readings in a message */
 
 /* wire.c: protobuf, read in place and written in one pass */
-
 typedef struct {
     const uint8_t *at, *end;
     int bad; /* the bytes are no message: nothing more is read */
@@ -41,6 +40,8 @@ uint64_t leaf_varint(leaf_reader *reader);
 
 void leaf_put_number(leaf_writer *writer, int field, uint64_t value);
 void leaf_put_fixed(leaf_writer *writer, int field, uint64_t value);
+void leaf_put_eight(leaf_writer *writer, uint64_t value);
+uint64_t leaf_bits(double value);
 void leaf_put_double(leaf_writer *writer, int field, double value);
 void leaf_put_bytes(leaf_writer *writer, int field, const void *bytes, size_t size);
 void leaf_put_text(leaf_writer *writer, int field, const char *text);
@@ -50,21 +51,16 @@ void leaf_tag(leaf_writer *writer, int field, size_t size);
 uint8_t *leaf_take(leaf_writer *writer, size_t size);
 
 /* sums.c */
-
 size_t leaf_place(int dim, int row, int column);
-void leaf_sums_clear(submerge_leaf_sums *sums);
 void leaf_sums_learn(submerge_leaf_sums *sums, int dim, int center, const double *row);
 void leaf_sums_fade(submerge_leaf_sums *sums, int dim, double factor);
-double leaf_sums_energy(const submerge_leaf_sums *sums, int dim);
 double leaf_triangle(const submerge_leaf_sums *sums, int dim, double energy, uint8_t *work);
 double leaf_exp2(double x);
 
 /* scorer.c */
-
 int leaf_take_model(submerge_leaf *leaf, leaf_reader model);
 int leaf_score_row(submerge_leaf *leaf, const double *scaled, const double *row,
                    submerge_leaf_score *score, const submerge_leaf_now *now);
-void leaf_judge(submerge_leaf *leaf, uint64_t alarm, int accept);
 void leaf_put_alarms(const submerge_leaf *leaf, leaf_writer *writer);
 
 #endif

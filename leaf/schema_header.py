@@ -43,9 +43,9 @@ def header(schema: Schema) -> str:
             "};",
             f"static const double schema_offset[{width}] = {{{', '.join(map(repr, offset))}}};",
             f"static const double schema_scale[{width}] = {{{', '.join(map(repr, scale))}}};",
+            f"static const char schema_text[] = {pieces};",
             "static const submerge_leaf_schema schema = {",
-            f"    {width}, {CENTERS[schema.center]}, {schema.half_life or 0.0!r},",
-            f"    {pieces},",
+            f"    {width}, {CENTERS[schema.center]}, {schema.half_life or 0.0!r}, schema_text,",
             "    schema_fingerprint, schema_channels, schema_offset, schema_scale};",
             "",
         )

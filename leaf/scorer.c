@@ -16,12 +16,10 @@
 static int are_numbers(const leaf_reader *content, size_t n, size_t bytes, double least,
                        double most) {
     size_t i;
-    if (leaf_length(content) != n * bytes)
-        return 0;
+    if (leaf_length(content) != n * bytes) return 0;
     for (i = 0; i < n; i++) {
         double value = bytes == 8 ? leaf_double_at(content, i) : leaf_float_at(content, i);
-        if (!(value >= least && value <= most))
-            return 0;
+        if (!(value >= least && value <= most)) return 0;
     }
     return 1;
 }
@@ -32,14 +30,13 @@ static double edge(int level, double index) {
     return leaf_exp2(octaves > 900 ? 900 : octaves < -900 ? -900 : octaves);
 }
 
-/* Read a fine sketch (docs/wire.md): how many maxima it has, and the value that a share of them does
-   not exceed; 0 if it is none. */
+/* Read a fine sketch (docs/wire.md): how many maxima it has, 0 if it is none, and the value that a
+   share of them does not exceed. */
 static double read_sketch(leaf_reader sketch, double share, double *value) {
     leaf_reader again;
     int level, size, i;
     double n = 0, upto = 0, rank, index = 0;
-    if (leaf_length(&sketch) < 2)
-        return 0;
+    if (leaf_length(&sketch) < 2) return 0;
     level = sketch.at[0] - 2;
     size = sketch.at[1];
     sketch.at += 2;
@@ -54,10 +51,8 @@ static double read_sketch(leaf_reader sketch, double share, double *value) {
     for (i = 0; i < size && upto < rank; i++) {
         uint64_t step = leaf_varint(&again);
         double count = (double)leaf_varint(&again), first = (double)(step >> 1);
-        if (i == 0)
-            index = step & 1 ? -first - 1 : first;
-        else
-            index += (double)step;
+        if (i == 0) index = step & 1 ? -first - 1 : first;
+        else index += (double)step;
         upto += count;
         *value = edge(level, upto > rank ? index - (upto - rank) / count : index);
     }
@@ -73,21 +68,17 @@ static void take_maxima(submerge_leaf *leaf, leaf_reader maxima, double widened)
     while (leaf_next(&maxima, &field)) {
         if (field.number == 8 && field.wire == 1 && leaf_double(&field) > 0)
             block_s = leaf_double(&field);
-        if (field.number == 10 && field.wire == 2)
-            sketch = field.content;
+        if (field.number == 10 && field.wire == 2) sketch = field.content;
     }
-    if (maxima.bad || !sketch.at)
-        return;
+    if (maxima.bad || !sketch.at) return;
     n = read_sketch(sketch, 0.5, &median);
     scorer->blocks = n < LEAST ? (uint32_t)n : LEAST;
-    if (n < LEAST)
-        return;
+    if (n < LEAST) return;
     share = leaf->config.false_alarms_per_s * block_s;
     share = share > 0.5 ? 0.5 : share < 0.5 / n ? 0.5 / n : share;
     careful = share / (1 + 0.3 / sqrt(n * share));
     read_sketch(sketch, 1 - careful, &limit);
-    if (!(limit > 0))
-        return;
+    if (!(limit > 0)) return;
     scorer->provisional = n * careful < COUNTED;
     scorer->calm = (1 + (median < limit ? median / limit : 1)) / 2;
     scorer->limit = limit * (widened > 1 ? widened < 1.5 ? widened : 1.5 : 1);
@@ -113,8 +104,7 @@ static int factorise(submerge_leaf_scorer *scorer, int dim) {
     int i, j, k;
     for (i = 0; i < dim; i++) {
         double *row = R + leaf_place(dim, i, i), root = sqrt(row[0]);
-        if (!(row[0] > 0 && root < HUGE_VAL))
-            return 0;
+        if (!(row[0] > 0 && root < HUGE_VAL)) return 0;
         row[0] = root;
         for (j = i + 1; j < dim; j++)
             row[j - i] /= root;
@@ -132,27 +122,23 @@ static int factorise(submerge_leaf_scorer *scorer, int dim) {
 
 int leaf_take_model(submerge_leaf *leaf, leaf_reader model) {
     submerge_leaf_scorer *scorer = leaf->scorer;
-    const size_t dim = (size_t)leaf->config.schema->dim;
+    const int dim = leaf->config.schema->dim;
+    const size_t d = (size_t)dim;
     leaf_reader mean = {0}, noise = {0}, loadings = {0}, columns = {0}, sigma = {0};
     leaf_reader subspace = {0}, maxima = {0}, factors = {0};
     leaf_field field;
     uint64_t version = 0, width = 0;
     double weight = 0, widened = 1;
-    size_t i, j, l, k;
+    int i, j;
+    size_t l, k;
     while (leaf_next(&model, &field)) {
-        if (field.wire == 0)
-            version = field.number == 2 ? field.value : version;
-        else if (field.wire == 1)
-            widened = field.number == 18 ? leaf_double(&field) : widened;
-        else if (field.number == 4)
-            subspace = field.content;
-        else if (field.number == 14)
-            maxima = field.content;
-        else if (field.number == 15 && !factors.at)
-            factors = field.content;
+        if (field.wire == 0) version = field.number == 2 ? field.value : version;
+        else if (field.wire == 1) widened = field.number == 18 ? leaf_double(&field) : widened;
+        else if (field.number == 4) subspace = field.content;
+        else if (field.number == 14) maxima = field.content;
+        else if (field.number == 15 && !factors.at) factors = field.content;
     }
-    if (version <= scorer->version || version >> 63)
-        return SUBMERGE_LEAF_OLD;
+    if (version <= scorer->version || version >> 63) return SUBMERGE_LEAF_OLD;
     if (subspace.at && leaf_length(&subspace)) {
         while (leaf_next(&subspace, &field)) {
             width = field.number == 1 && field.wire == 0 ? field.value : width;
@@ -165,11 +151,11 @@ int leaf_take_model(submerge_leaf *leaf, leaf_reader model) {
             noise = field.number == 1 ? field.content : noise;
             loadings = field.number == 2 ? field.content : loadings;
         }
-        k = leaf_length(loadings.at ? &loadings : &columns) / (4 * dim);
-        if (subspace.bad || factors.bad || width != dim || k > dim ||
-            !are_numbers(&mean, dim, 8, -1.8e19, 1.8e19) ||
-            !are_numbers(&noise, dim, 4, 1e-38, 3.1e38) ||
-            !are_numbers(loadings.at ? &loadings : &columns, dim * k, 4, -3.1e38, 3.1e38) ||
+        k = leaf_length(loadings.at ? &loadings : &columns) / (4 * d);
+        if (subspace.bad || factors.bad || width != d || k > d ||
+            !are_numbers(&mean, d, 8, -1.8e19, 1.8e19) ||
+            !are_numbers(&noise, d, 4, 1e-38, 3.1e38) ||
+            !are_numbers(loadings.at ? &loadings : &columns, d * k, 4, -3.1e38, 3.1e38) ||
             (!loadings.at && !(weight > 0 && are_numbers(&sigma, k, 8, 0, 1e30))))
             return SUBMERGE_LEAF_UNUSABLE;
         memset(scorer->factor, 0, sizeof scorer->factor);
@@ -178,19 +164,19 @@ int leaf_take_model(submerge_leaf *leaf, leaf_reader model) {
             const leaf_reader *from = loadings.at ? &loadings : &columns;
             for (i = 0; i < dim; i++)
                 for (j = i; j < dim; j++)
-                    scorer->factor[leaf_place((int)dim, (int)i, (int)j)] +=
-                        unit * leaf_float_at(from, l * dim + i) *
-                        (unit * leaf_float_at(from, l * dim + j));
+                    scorer->factor[leaf_place(dim, i, j)] +=
+                        unit * leaf_float_at(from, l * d + (size_t)i) *
+                        (unit * leaf_float_at(from, l * d + (size_t)j));
         }
         for (i = 0; i < dim; i++) {
-            scorer->factor[leaf_place((int)dim, (int)i, (int)i)] += leaf_float_at(&noise, i);
-            scorer->mean[i] = leaf_double_at(&mean, i);
+            scorer->factor[leaf_place(dim, i, i)] += leaf_float_at(&noise, (size_t)i);
+            scorer->mean[i] = leaf_double_at(&mean, (size_t)i);
         }
-        scorer->ready = factorise(scorer, (int)dim);
+        scorer->ready = factorise(scorer, dim);
     }
     scorer->version = version;
     take_maxima(leaf, maxima, widened);
-    return scorer->ready ? SUBMERGE_LEAF_TAKEN : SUBMERGE_LEAF_UNUSABLE;
+    return scorer->ready || !subspace.at ? SUBMERGE_LEAF_TAKEN : SUBMERGE_LEAF_UNUSABLE;
 }
 
 /* Note the three channels with the largest share in what the others do not predict. */
@@ -218,7 +204,7 @@ static void accuse(submerge_leaf *leaf, const double *y, const double *row) {
             }
         }
         i = scorer->top[n];
-        scorer->share[n] = total > 0 && most <= total ? most / total : 0;
+        scorer->share[n] = total > 0 && total < HUGE_VAL ? most / total : 0;
         scorer->value[n] = row[i];
         scorer->expected[n] = row[i] - x[i] / scorer->precision[i] * leaf->config.schema->scale[i];
     }
@@ -233,28 +219,26 @@ static double shown(const submerge_leaf_now *now) {
 int leaf_score_row(submerge_leaf *leaf, const double *scaled, const double *row,
                    submerge_leaf_score *score, const submerge_leaf_now *now) {
     submerge_leaf_scorer *scorer = leaf->scorer;
-    const int dim = leaf->config.schema->dim, own = leaf->config.schema->center == SUBMERGE_LEAF_OWN;
+    const submerge_leaf_schema *schema = leaf->config.schema;
+    const int dim = schema->dim, own = schema->center == SUBMERGE_LEAF_OWN;
     double c[SUBMERGE_LEAF_CHANNELS] = {0}, y[SUBMERGE_LEAF_CHANNELS];
     double over, most = HELD * scorer->limit;
-    int i;
-    if (!scorer->ready || (own && leaf->learnt < OWN_ROWS))
-        return 0;
+    int i, changed = 0;
+    if (!scorer->ready || (own && leaf->learnt < OWN_ROWS)) return 0;
     for (i = 0; i < dim; i++)
         c[i] = own ? (scaled[i] - leaf->sums.origin[i]) - leaf->sums.mean[i]
                    : scaled[i] - scorer->mean[i];
     score->distance = solve(scorer->factor, dim, c, y);
     if (own) /* about a mean of n rows, rows vary 1 + 1/n times as much */
         score->distance /= 1 + 1 / (leaf->sums.weight > 1 ? leaf->sums.weight : 1);
-    if (!(score->distance < HUGE_VAL))
-        score->distance = 1e300;
-    if (!(most > 0) || scorer->average < most)
-        most = scorer->average;
+    score->distance = score->distance < 1e300 ? score->distance : 1e300;
+    most = most > 0 && scorer->average > most ? most : scorer->average;
     scorer->average = WEIGHT * score->distance + (1 - WEIGHT) * most;
     score->scored = 1;
     score->average = scorer->average;
-    if (!(scorer->limit > 0))
-        return 0;
+    if (!(scorer->limit > 0)) return 0;
     over = scorer->average / scorer->limit;
+    over = over < 1e9 ? over : 1e9;
     scorer->quiet = over > scorer->calm ? 0 : scorer->quiet + (scorer->quiet < QUIET);
     if (!scorer->open && over > 1) {
         uint64_t ms = (uint64_t)(shown(now) * 1000);
@@ -266,8 +250,7 @@ int leaf_score_row(submerge_leaf *leaf, const double *scaled, const double *row,
         scorer->ended_s = scorer->worst = 0;
         scorer->withheld = 0;
         scorer->verdict = 0;
-        scorer->open = leaf->alarm_news = 1;
-        leaf->report_at = now->steady_s;
+        scorer->open = changed = 1;
     }
     if (scorer->open && over > scorer->worst) {
         accuse(leaf, y, row);
@@ -277,21 +260,15 @@ int leaf_score_row(submerge_leaf *leaf, const double *scaled, const double *row,
     if (scorer->open && scorer->quiet >= QUIET) {
         scorer->ended_s = shown(now) > scorer->began_s ? shown(now) : scorer->began_s + 1;
         scorer->open = 0;
-        leaf->alarm_news = 1;
-        leaf->report_at = now->steady_s;
+        changed = 1;
     }
+    if (changed) leaf->alarm_news = 1, leaf->report_at = now->steady_s;
     score->alarm = scorer->open;
     if (!scorer->open || scorer->verdict == 1 ||
         now->steady_s - scorer->since_s > leaf->config.withhold_s)
         return 0;
     scorer->withheld++;
     return 1;
-}
-
-/* Take a person's verdict on the alarm: accepted rows are learnt. */
-void leaf_judge(submerge_leaf *leaf, uint64_t alarm, int accept) {
-    if (leaf->scorer && alarm && leaf->scorer->number == alarm)
-        leaf->scorer->verdict = accept ? 1 : 2;
 }
 
 static void put_alarm(const submerge_leaf *leaf, leaf_writer *writer) {
@@ -331,8 +308,7 @@ void leaf_put_alarms(const submerge_leaf *leaf, leaf_writer *writer) {
     /* Learning, armed, alarm, paused. */
     leaf_put_number(writer, !armed ? 1 : scorer->open ? 3 : leaf->paused ? 4 : 2, 1);
     leaf_close(writer, each);
-    if (scorer->number)
-        put_alarm(leaf, writer);
+    if (scorer->number) put_alarm(leaf, writer);
     leaf_put_number(writer, 3, (uint64_t)scorer->open);
     leaf_put_double(writer, 8, armed ? 0 : -1);
     leaf_put_number(writer, 9, leaf->desired);

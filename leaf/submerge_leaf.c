@@ -10,10 +10,10 @@
 #include "inside.h"
 
 #define NEVER HUGE_VAL
-#define TWIN_S 3600.0          /* contradicted twice in this time, it is silent for as long */
-#define AGAIN 10               /* intervals after which the last report is sent again without news */
-#define REPORTS_BEFORE_JOIN 3  /* reports without an answer before a join is sent again */
-#define FADE_STEPS 64          /* steps in a half-life */
+#define TWIN_S 3600.0         /* contradicted twice in this time, it is silent for as long */
+#define AGAIN 10              /* intervals without news after which it reports all the same */
+#define REPORTS_BEFORE_JOIN 3 /* reports without an answer before a join is sent again */
+#define FADE_STEPS 64         /* steps in a half-life */
 
 enum { ACK = 1, UNAVAILABLE, WRONG_PARENT, STALE, SHRUNK, EQUIVOCATION, SCHEMA = 8 };
 
@@ -52,8 +52,7 @@ static int joining(const submerge_leaf *leaf) {
 }
 
 static void rejoin(submerge_leaf *leaf) {
-    if (!joining(leaf))
-        try_at(&leaf->join, leaf->join.tried_at + leaf->config.patience_s);
+    if (!joining(leaf)) try_at(&leaf->join, leaf->join.tried_at + leaf->config.patience_s);
 }
 
 /* Let an interval pass before the next report. */
@@ -79,7 +78,7 @@ static void draw_incarnation(submerge_leaf *leaf, const submerge_leaf_now *now) 
 /* Start an incarnation, from zero; it has to join before it may report. */
 static void begin(submerge_leaf *leaf, uint64_t lost, const submerge_leaf_now *now) {
     draw_incarnation(leaf, now);
-    leaf_sums_clear(&leaf->sums);
+    memset(&leaf->sums, 0, sizeof leaf->sums);
     leaf->faded_at = now->steady_s;
     leaf->joined = leaf->forced = leaf->asked_again = 0;
     leaf->seq = leaf->acknowledged = leaf->pending = leaf->pending_rows = 0;
@@ -89,52 +88,44 @@ static void begin(submerge_leaf *leaf, uint64_t lost, const submerge_leaf_now *n
     leaf->alarm_news = leaf->scorer && leaf->scorer->open;
     leaf->join.tried_at = leaf->wait.tried_at = -NEVER;
     try_at(&leaf->wait, NEVER);
-    delay(leaf, now->steady_s);
     try_at(&leaf->join, -NEVER);
+    delay(leaf, now->steady_s);
 }
 
 /* End the incarnation; the next one declares what this one could not deliver. */
 static void end(submerge_leaf *leaf, uint64_t floor_ms, const submerge_leaf_now *now) {
     uint64_t rows = generated(leaf);
-    if (floor_ms > leaf->floor_ms)
-        leaf->floor_ms = floor_ms < LATEST ? floor_ms : LATEST - 1;
+    if (floor_ms > leaf->floor_ms) leaf->floor_ms = floor_ms < LATEST ? floor_ms : LATEST - 1;
     begin(leaf, rows > leaf->delivered ? rows - leaf->delivered : 0, now);
-}
-
-static void or_default(double *value, double otherwise) {
-    *value = *value > 0 ? *value : otherwise;
 }
 
 int submerge_leaf_start(submerge_leaf *leaf, const submerge_leaf_config *config,
                         submerge_leaf_scorer *scorer, uint64_t seed, const submerge_leaf_now *now) {
-    submerge_leaf_config *mine = &leaf->config;
     if (config->schema->dim < 1 || config->schema->dim > SUBMERGE_LEAF_CHANNELS)
         return SUBMERGE_LEAF_UNUSABLE;
     memset(leaf, 0, sizeof *leaf);
-    *mine = *config;
-    or_default(&mine->report_every_s, 300);
-    or_default(&mine->patience_s, 10);
-    or_default(&mine->cap_s, 300);
-    mine->min_rows += !mine->min_rows;
-    mine->min_new_rows += !mine->min_new_rows;
-    or_default(&mine->false_alarms_per_s, 1 / 604800.0);
-    or_default(&mine->withhold_s, 86400);
+    leaf->config = *config;
+    if (!(config->report_every_s > 0)) leaf->config.report_every_s = 300;
+    if (!(config->patience_s > 0)) leaf->config.patience_s = 10;
+    if (!(config->cap_s > 0)) leaf->config.cap_s = 300;
+    if (!config->min_rows) leaf->config.min_rows = 1;
+    if (!config->min_new_rows) leaf->config.min_new_rows = 1;
+    if (!(config->false_alarms_per_s > 0)) leaf->config.false_alarms_per_s = 1 / 604800.0;
+    if (!(config->withhold_s > 0)) leaf->config.withhold_s = 86400;
     leaf->scorer = scorer;
     leaf->random = seed;
     leaf->silent_until = leaf->contradicted_at = -NEVER;
-    if (scorer)
-        memset(scorer, 0, sizeof *scorer);
+    if (scorer) memset(scorer, 0, sizeof *scorer);
     begin(leaf, 0, now);
     return 0;
 }
 
 static void fade(submerge_leaf *leaf, double steady, double least_s) {
-    double passed = steady - leaf->faded_at, halvings;
-    if (!(leaf->config.schema->half_life_s > 0) || !(passed > least_s))
-        return;
+    double half_life = leaf->config.schema->half_life_s, passed = steady - leaf->faded_at;
+    if (!(half_life > 0) || !(passed > least_s)) return;
     /* 2^-1000 of a reading is still a number. */
-    halvings = passed / leaf->config.schema->half_life_s;
-    leaf_sums_fade(&leaf->sums, leaf->config.schema->dim, leaf_exp2(halvings < 1000 ? -halvings : -1000));
+    passed = passed < 1000 * half_life ? passed / half_life : 1000;
+    leaf_sums_fade(&leaf->sums, leaf->config.schema->dim, leaf_exp2(-passed));
     leaf->faded_at = steady;
 }
 
@@ -149,21 +140,15 @@ submerge_leaf_fate submerge_leaf_learn(submerge_leaf *leaf, const double *row,
     memset(score, 0, sizeof *score);
     for (i = 0; i < schema->dim; i++) {
         scaled[i] = (row[i] - schema->offset[i]) / schema->scale[i];
-        if (scaled[i] != scaled[i])
-            fate = SUBMERGE_LEAF_GAP;
+        if (scaled[i] != scaled[i]) fate = SUBMERGE_LEAF_GAP;
         else if (!(scaled[i] < LARGEST_SCALED && scaled[i] > -LARGEST_SCALED) && !fate)
             fate = SUBMERGE_LEAF_TOO_LARGE;
     }
-    if (fate == SUBMERGE_LEAF_LEARNT && leaf->scorer &&
-        leaf_score_row(leaf, scaled, row, score, now))
+    if (!fate && leaf->scorer && leaf_score_row(leaf, scaled, row, score, now))
         fate = SUBMERGE_LEAF_ALARMED;
-    if (fate == SUBMERGE_LEAF_LEARNT && leaf->paused)
-        fate = SUBMERGE_LEAF_PAUSED;
+    if (!fate && leaf->paused) fate = SUBMERGE_LEAF_PAUSED;
     leaf->lifetime++;
-    if (fate != SUBMERGE_LEAF_LEARNT) {
-        leaf->withheld++;
-        return fate;
-    }
+    if (fate) return leaf->withheld++, fate;
     fade(leaf, now->steady_s, schema->half_life_s / FADE_STEPS);
     leaf_sums_learn(&leaf->sums, schema->dim, schema->center, scaled);
     leaf->learnt++;
@@ -182,36 +167,30 @@ static submerge_leaf_incarnation read_incarnation(leaf_reader reader, int *bad) 
     submerge_leaf_incarnation found = {0, 0};
     leaf_field field;
     while (leaf_next(&reader, &field)) {
-        if (field.number == 1 && field.wire == 0)
-            found.created_ms = field.value;
-        if (field.number == 2 && field.wire == 1)
-            found.nonce = field.value;
+        if (field.number == 1 && field.wire == 0) found.created_ms = field.value;
+        if (field.number == 2 && field.wire == 1) found.nonce = field.value;
     }
     *bad |= reader.bad || found.created_ms > LATEST;
     return found;
 }
 
 static void read_header(leaf_reader reader, letter *into, int *bad) {
+    uint64_t unknown;
     leaf_field field;
     while (leaf_next(&reader, &field)) {
         if (field.wire == 0)
-            *(field.number == 1   ? &into->version
-              : field.number == 6 ? &into->seq
-                                  : &into->unknown) = field.value;
-        else if (field.number == 3)
-            into->node = field.content;
-        else if (field.number == 4)
-            into->group = field.content;
-        else if (field.number == 5)
-            into->incarnation = read_incarnation(field.content, bad);
+            *(field.number == 1 ? &into->version : field.number == 6 ? &into->seq : &unknown) =
+                field.value;
+        else if (field.number == 3) into->node = field.content;
+        else if (field.number == 4) into->group = field.content;
+        else if (field.number == 5) into->incarnation = read_incarnation(field.content, bad);
     }
     *bad |= reader.bad || into->version != 1 || into->seq > MOST;
 }
 
 static int take_joined(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now) {
     /* Only the answer to the pending join: an earlier one may name a dead parent. */
-    if (!joining(leaf) || !leaf->join.tries)
-        return SUBMERGE_LEAF_FOREIGN;
+    if (!joining(leaf) || !leaf->join.tries) return SUBMERGE_LEAF_FOREIGN;
     if (from->reason == STALE && leaf->joined)
         return end(leaf, from->floor_ms, now), SUBMERGE_LEAF_REFUSED;
     if (from->reason == STALE) { /* no node knows it by this name yet: it takes another */
@@ -221,13 +200,13 @@ static int take_joined(submerge_leaf *leaf, const letter *from, const submerge_l
         rejoin(leaf);
         return SUBMERGE_LEAF_REFUSED;
     }
-    if (from->reason != ACK || !from->has_pinned || !from->whole)
-        return SUBMERGE_LEAF_REFUSED;
+    if (from->reason != ACK || !from->has_pinned || !from->whole) return SUBMERGE_LEAF_REFUSED;
     if (!leaf_is(&from->schema, leaf->config.schema->text))
         return SUBMERGE_LEAF_UNUSABLE; /* the fleet has another schema by now */
     /* To one incarnation for ever, but from a root that is gone to the root in its place. Or the
        parent holds later reports than this incarnation has sent: then another process has. */
-    if ((leaf->joined && !same(leaf->pinned, from->pinned) && !(leaf->top && from->top)) || from->seq > leaf->seq)
+    if ((leaf->joined && !same(leaf->pinned, from->pinned) && !(leaf->top && from->top)) ||
+        from->seq > leaf->seq)
         return end(leaf, 0, now), SUBMERGE_LEAF_TAKEN;
     leaf->pinned = from->pinned;
     leaf->top = from->top != 0;
@@ -238,22 +217,18 @@ static int take_joined(submerge_leaf *leaf, const letter *from, const submerge_l
         leaf->forced = 1;
     }
     leaf->acknowledged = from->seq < leaf->acknowledged ? from->seq : leaf->acknowledged;
-    if (leaf->pending)
-        leaf->wait.at = -NEVER;
+    if (leaf->pending) leaf->wait.at = -NEVER;
     return SUBMERGE_LEAF_TAKEN;
 }
 
 static int take_answer(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now) {
     if (!leaf->joined || !from->has_pinned || !same(from->pinned, leaf->pinned)) {
-        if (from->reason == WRONG_PARENT)
-            rejoin(leaf);
+        if (from->reason == WRONG_PARENT) rejoin(leaf);
         return SUBMERGE_LEAF_FOREIGN;
     }
     if (from->reason == ACK) {
-        if (from->newest > leaf->seq)
-            return SUBMERGE_LEAF_FOREIGN;
-        if (from->newest > leaf->acknowledged)
-            leaf->acknowledged = from->newest;
+        if (from->newest > leaf->seq) return SUBMERGE_LEAF_FOREIGN;
+        if (from->newest > leaf->acknowledged) leaf->acknowledged = from->newest;
         if (leaf->pending && from->newest >= leaf->pending) {
             leaf->pending = 0;
             leaf->delivered = leaf->pending_rows;
@@ -269,20 +244,16 @@ static int take_answer(submerge_leaf *leaf, const letter *from, const submerge_l
             leaf->silent_until = now->steady_s + TWIN_S;
         leaf->contradicted_at = now->steady_s;
     }
-    if (from->reason == SCHEMA)
-        rejoin(leaf);
+    if (from->reason == SCHEMA) rejoin(leaf);
     return SUBMERGE_LEAF_REFUSED; /* of other reasons the back-off continues */
 }
 
 static int take_hello(submerge_leaf *leaf, const letter *from, const submerge_leaf_now *now) {
     int other = !leaf->joined || !same(from->incarnation, leaf->pinned);
-    int first = !leaf->said_hello;
-    if (!leaf_is(&from->node, leaf->config.parent))
-        return SUBMERGE_LEAF_FOREIGN;
-    if (from->boot == leaf->boot && !first && !other)
-        return SUBMERGE_LEAF_TAKEN;
+    int first = !leaf->boot;
+    if (!leaf_is(&from->node, leaf->config.parent)) return SUBMERGE_LEAF_FOREIGN;
+    if (from->boot == leaf->boot && !first && !other) return SUBMERGE_LEAF_TAKEN;
     leaf->boot = from->boot;
-    leaf->said_hello = 1;
     /* A link that opens brings the first hello and the first join. */
     if (!(first && joining(leaf) && leaf->join.tries == 1)) {
         double at = now->steady_s + leaf->config.patience_s * chance(leaf);
@@ -298,12 +269,9 @@ static int read_desired(submerge_leaf *leaf, leaf_reader reader, int apply) {
     leaf_field field;
     int mine = 0, paused = -1;
     while (leaf_next(&reader, &field)) {
-        if (field.number == 1 && field.wire == 2)
-            mine = leaf_is(&field.content, leaf->config.node);
-        if (field.number == 2 && field.wire == 0)
-            number = field.value;
-        if (field.number == 3 && field.wire == 0)
-            paused = field.value != 0;
+        if (field.number == 1 && field.wire == 2) mine = leaf_is(&field.content, leaf->config.node);
+        if (field.number == 2 && field.wire == 0) number = field.value;
+        if (field.number == 3 && field.wire == 0) paused = field.value != 0;
     }
     if (reader.bad || !apply || !mine || number <= leaf->desired || number > MOST)
         return !reader.bad;
@@ -319,7 +287,8 @@ static int read_desired(submerge_leaf *leaf, leaf_reader reader, int apply) {
                 alarm = field.number == 1 ? field.value : alarm;
                 accept = field.number == 2 ? field.value : accept;
             }
-            leaf_judge(leaf, alarm, accept != 0);
+            if (leaf->scorer && alarm && leaf->scorer->number == alarm)
+                leaf->scorer->verdict = accept ? 1 : 2;
         }
     return 1;
 }
@@ -340,8 +309,7 @@ int submerge_leaf_receive(submerge_leaf *leaf, submerge_leaf_kind kind, const ui
     letter from = {0};
     leaf_field field;
     int which = (int)kind - SUBMERGE_LEAF_JOINED, bad = 0, taken;
-    if (which < 0 || kind > SUBMERGE_LEAF_MODEL)
-        return SUBMERGE_LEAF_UNREADABLE;
+    if (which < 0 || kind > SUBMERGE_LEAF_MODEL) return SUBMERGE_LEAF_UNREADABLE;
     if (kind >= SUBMERGE_LEAF_HELLO) {
         /* Both come within a message of their own: hello is field 1 of it, a model field 2. */
         if (!leaf_next(&reader, &field) || field.number != which - 1 || field.wire != 2 ||
@@ -359,14 +327,11 @@ int submerge_leaf_receive(submerge_leaf *leaf, submerge_leaf_kind kind, const ui
               : number == places[which].floor  ? &from.floor_ms
               : number == places[which].whole  ? &from.whole
                                                : &from.unknown) = field.value;
-        else if (number == 1 && field.wire == 2)
-            read_header(field.content, &from, &bad);
+        else if (number == 1 && field.wire == 2) read_header(field.content, &from, &bad);
         else if (number == 3 && field.wire == 1)
             from.boot = field.value; /* of a hello */
-        else if (number == places[which].schema)
-            from.schema = field.content;
-        else if (number == places[which].desired)
-            bad |= !read_desired(leaf, field.content, 0);
+        else if (number == places[which].schema) from.schema = field.content;
+        else if (number == places[which].desired) bad |= !read_desired(leaf, field.content, 0);
         else if (number == places[which].pinned) {
             from.pinned = read_incarnation(field.content, &bad);
             from.has_pinned = 1;
@@ -374,10 +339,8 @@ int submerge_leaf_receive(submerge_leaf *leaf, submerge_leaf_kind kind, const ui
     }
     if (bad || reader.bad || from.version != 1 || from.newest > MOST || from.floor_ms > MOST)
         return SUBMERGE_LEAF_UNREADABLE;
-    if (kind == SUBMERGE_LEAF_HELLO)
-        return take_hello(leaf, &from, now);
-    if (!leaf_is(&from.group, leaf->config.group))
-        return SUBMERGE_LEAF_UNREADABLE;
+    if (kind == SUBMERGE_LEAF_HELLO) return take_hello(leaf, &from, now);
+    if (!leaf_is(&from.group, leaf->config.group)) return SUBMERGE_LEAF_UNREADABLE;
     if (kind == SUBMERGE_LEAF_MODEL) {
         if (leaf_is(&from.schema, leaf->config.schema->text))
             return leaf->scorer ? leaf_take_model(leaf, body) : SUBMERGE_LEAF_OLD;
@@ -386,12 +349,10 @@ int submerge_leaf_receive(submerge_leaf *leaf, submerge_leaf_kind kind, const ui
     }
     if (!leaf_is(&from.node, leaf->config.node) || !same(from.incarnation, leaf->incarnation))
         return SUBMERGE_LEAF_FOREIGN;
-    if (kind == SUBMERGE_LEAF_JOINED)
-        return take_joined(leaf, &from, now);
+    if (kind == SUBMERGE_LEAF_JOINED) return take_joined(leaf, &from, now);
     taken = take_answer(leaf, &from, now);
     while (taken == SUBMERGE_LEAF_TAKEN && leaf_next(&body, &field))
-        if (field.number == 10 && field.wire == 2)
-            read_desired(leaf, field.content, 1);
+        if (field.number == 10 && field.wire == 2) read_desired(leaf, field.content, 1);
     return taken;
 }
 
@@ -417,34 +378,27 @@ static void put_header(const submerge_leaf *leaf, leaf_writer *writer, uint64_t 
 /* Write n numbers as one field: `values`, with `add` where it is not NULL. */
 static void put_doubles(leaf_writer *writer, int field, int n, const double *values,
                         const double *add) {
-    int i, j;
+    int i;
     leaf_tag(writer, field, (size_t)(8 * n));
-    for (i = 0; i < n; i++) {
-        double value = add ? values[i] + add[i] : values[i];
-        uint8_t *at = leaf_take(writer, 8);
-        uint64_t bits;
-        memcpy(&bits, &value, 8);
-        for (j = 0; at && j < 8; j++)
-            at[j] = (uint8_t)(bits >> 8 * j);
-    }
+    for (i = 0; i < n; i++)
+        leaf_put_eight(writer, leaf_bits(add ? values[i] + add[i] : values[i]));
 }
 
 static void put_sums(const submerge_leaf *leaf, leaf_writer *writer) {
     const submerge_leaf_sums *sums = &leaf->sums;
     const int dim = leaf->config.schema->dim;
-    double energies[SUBMERGE_LEAF_CHANNELS], energy = leaf_sums_energy(sums, dim), bound;
+    double energies[SUBMERGE_LEAF_CHANNELS], energy = 0, bound;
     size_t opened, numbers = (size_t)(dim * (dim + 1) / 2);
     uint8_t *work;
     int i;
     for (i = 0; i < dim; i++)
-        energies[i] = sums->scatter[leaf_place(dim, i, i)];
+        energy += energies[i] = sums->scatter[leaf_place(dim, i, i)];
     opened = leaf_open(writer, 6);
     leaf_put_number(writer, 1, (uint64_t)dim);
     leaf_tag(writer, 2, 4 * numbers);
     /* The triangle is made where it will stand; the room behind it is free until then. */
     work = leaf_take(writer, 8 * numbers);
-    if (!work)
-        return;
+    if (!work) return;
     bound = leaf_triangle(sums, dim, energy, work);
     writer->size -= 4 * numbers;
     put_doubles(writer, 6, dim, sums->mean, sums->origin);
@@ -472,14 +426,13 @@ static void put_report(submerge_leaf *leaf, leaf_writer *writer, const submerge_
     leaf_put_number(writer, 10, now->synced != 0);
     leaf_put_number(writer, 11, leaf->scorer ? leaf->scorer->version : 0);
     leaf_put_number(writer, 12, leaf->lifetime < MOST ? leaf->lifetime : MOST);
-    if (leaf->scorer)
-        leaf_put_alarms(leaf, writer);
+    if (leaf->scorer) leaf_put_alarms(leaf, writer);
     leaf_put_text(writer, 20, "leaf: exact moments");
 }
 
 static int has_news(const submerge_leaf *leaf) {
     uint32_t least = leaf->built ? leaf->config.min_new_rows : leaf->config.min_rows;
-    return leaf->alarm_news || generated(leaf) - leaf->built >= (least ? least : 1);
+    return leaf->alarm_news || generated(leaf) - leaf->built >= least;
 }
 
 double submerge_leaf_wakes_at(const submerge_leaf *leaf) {
@@ -493,12 +446,9 @@ double submerge_leaf_wakes_at(const submerge_leaf *leaf) {
 
 size_t submerge_leaf_send(submerge_leaf *leaf, uint8_t *out, size_t room, submerge_leaf_kind *kind,
                           const submerge_leaf_now *now) {
-    leaf_writer writer = {0};
+    leaf_writer writer = {out, 0, room, 0};
     double steady = now->steady_s;
-    if (submerge_leaf_wakes_at(leaf) > steady)
-        return 0;
-    writer.out = out;
-    writer.room = room;
+    if (submerge_leaf_wakes_at(leaf) > steady) return 0;
     /* A join goes first where reports get no answer: it is small, and on a shared broker nobody
        answers a report for a store that is gone. */
     if (!joining(leaf) && leaf->pending && !leaf->asked_again && leaf->wait.tries &&
@@ -517,9 +467,8 @@ size_t submerge_leaf_send(submerge_leaf *leaf, uint8_t *out, size_t room, submer
     fade(leaf, steady, 0);
     leaf->seq++;
     put_report(leaf, &writer, now);
-    *kind = SUBMERGE_LEAF_REPORT_KIND;
-    if (!leaf->pending)
-        try_at(&leaf->wait, NEVER);
+    *kind = SUBMERGE_LEAF_REPORT;
+    if (!leaf->pending) try_at(&leaf->wait, NEVER);
     leaf->pending = leaf->seq;
     leaf->pending_rows = leaf->built = generated(leaf);
     leaf->forced = leaf->alarm_news = leaf->asked_again = 0;
@@ -530,18 +479,13 @@ size_t submerge_leaf_send(submerge_leaf *leaf, uint8_t *out, size_t room, submer
 }
 
 void submerge_leaf_linked(submerge_leaf *leaf) {
-    if (leaf->wait.at < NEVER)
-        try_at(&leaf->wait, -NEVER);
-    if (joining(leaf))
-        try_at(&leaf->join, -NEVER);
-    else
-        rejoin(leaf);
+    if (leaf->wait.at < NEVER) try_at(&leaf->wait, -NEVER);
+    if (joining(leaf)) try_at(&leaf->join, -NEVER);
+    else rejoin(leaf);
 }
 
 void submerge_leaf_flush(submerge_leaf *leaf) {
     leaf->forced = 1;
-    if (leaf->pending)
-        try_at(&leaf->wait, -NEVER);
-    if (joining(leaf) && !leaf->join.tries)
-        try_at(&leaf->join, -NEVER);
+    if (leaf->pending) try_at(&leaf->wait, -NEVER);
+    if (joining(leaf) && !leaf->join.tries) try_at(&leaf->join, -NEVER);
 }

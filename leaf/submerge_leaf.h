@@ -27,7 +27,7 @@ extern "C" {
 #define SUBMERGE_LEAF_PAIRS (SUBMERGE_LEAF_CHANNELS * (SUBMERGE_LEAF_CHANNELS + 1) / 2)
 
 /* Room for any report: its triangle is computed in it. A join takes the schema's text, and 512. */
-#define SUBMERGE_LEAF_REPORT (8 * SUBMERGE_LEAF_PAIRS + 1024)
+#define SUBMERGE_LEAF_ROOM (8 * SUBMERGE_LEAF_PAIRS + 1024)
 
 /* The time. `steady_s` never goes back; `wall_s` is Unix time, 0 where it is not known, and counts
    only if it is synchronized. */
@@ -39,7 +39,7 @@ typedef struct {
 /* What is subtracted from rows: a mean of all nodes, of each, or nothing. */
 enum { SUBMERGE_LEAF_FLEET, SUBMERGE_LEAF_OWN, SUBMERGE_LEAF_NONE };
 
-/* What the fleet calls a row. `header.py` writes one from a schema. */
+/* What the fleet calls a row. `schema_header.py` writes one. */
 typedef struct {
     int dim, center;             /* channels; SUBMERGE_LEAF_FLEET, OWN or NONE */
     double half_life_s;          /* 0: readings never fade */
@@ -108,14 +108,13 @@ typedef struct {
     uint64_t learnt, withheld, lost, lifetime;
     uint64_t pending_rows, delivered, built;
     submerge_leaf_retry join, wait;
-    int asked_again, forced, alarm_news, paused, said_hello;
+    int asked_again, forced, alarm_news, paused;
     uint64_t boot, desired;
     double built_at, report_at, silent_until, contradicted_at;
 } submerge_leaf;
 
-/* Compile-time checks: an array of a negative size is an error. */
+/* Checked by the compiler: an array of a negative size is an error. */
 typedef char submerge_leaf_learns_in_8_kB[sizeof(submerge_leaf) <= 8192 ? 1 : -1];
-typedef char submerge_leaf_has_room_for_channels[SUBMERGE_LEAF_CHANNELS <= 32 ? 1 : -1];
 
 /* Messages. With BASE for submerge/v1/{fleet}/{parent}, all at QoS 1, their topics are
 
@@ -123,21 +122,14 @@ typedef char submerge_leaf_has_room_for_channels[SUBMERGE_LEAF_CHANNELS <= 32 ? 
        BASE/down/{node}/joined         BASE/down/{node}/answer
        BASE/hello                      BASE/model/{group}                              */
 typedef enum {
-    SUBMERGE_LEAF_JOIN,
-    SUBMERGE_LEAF_REPORT_KIND,
-    SUBMERGE_LEAF_JOINED,
-    SUBMERGE_LEAF_ANSWER,
-    SUBMERGE_LEAF_HELLO,
-    SUBMERGE_LEAF_MODEL
+    SUBMERGE_LEAF_JOIN, SUBMERGE_LEAF_REPORT, SUBMERGE_LEAF_JOINED,
+    SUBMERGE_LEAF_ANSWER, SUBMERGE_LEAF_HELLO, SUBMERGE_LEAF_MODEL
 } submerge_leaf_kind;
 
-/* What became of a row. */
+/* What became of a row: learnt, or withheld. A gap is a reading that is NaN. */
 typedef enum {
-    SUBMERGE_LEAF_LEARNT,
-    SUBMERGE_LEAF_GAP,       /* a reading is NaN */
-    SUBMERGE_LEAF_TOO_LARGE, /* or infinite */
-    SUBMERGE_LEAF_ALARMED,
-    SUBMERGE_LEAF_PAUSED
+    SUBMERGE_LEAF_LEARNT, SUBMERGE_LEAF_GAP, SUBMERGE_LEAF_TOO_LARGE,
+    SUBMERGE_LEAF_ALARMED, SUBMERGE_LEAF_PAUSED
 } submerge_leaf_fate;
 
 /* What the scorer says of a row: `scored` 0 while there is no model, or no mean of its own. */

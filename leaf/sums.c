@@ -15,10 +15,6 @@ size_t leaf_place(int dim, int row, int column) {
     return (size_t)(row * (2 * dim - row - 1) / 2 + column);
 }
 
-void leaf_sums_clear(submerge_leaf_sums *sums) {
-    memset(sums, 0, sizeof *sums);
-}
-
 /* Learn a scaled row (Welford, Technometrics 4, 1962; Pebay 2008, equation 1.6). */
 void leaf_sums_learn(submerge_leaf_sums *sums, int dim, int center, const double *row) {
     double off[SUBMERGE_LEAF_CHANNELS], before = sums->weight, share;
@@ -31,8 +27,7 @@ void leaf_sums_learn(submerge_leaf_sums *sums, int dim, int center, const double
     share = center == SUBMERGE_LEAF_NONE ? 1 : before / sums->weight;
     for (i = 0; i < dim; i++) {
         off[i] = (row[i] - sums->origin[i]) - sums->mean[i];
-        if (center != SUBMERGE_LEAF_NONE)
-            sums->mean[i] += off[i] / sums->weight;
+        if (center != SUBMERGE_LEAF_NONE) sums->mean[i] += off[i] / sums->weight;
     }
     for (i = 0; i < dim; i++) {
         double part = off[i] * share;
@@ -47,21 +42,6 @@ void leaf_sums_fade(submerge_leaf_sums *sums, int dim, double factor) {
     sums->weight *= factor;
     for (i = 0; i < pairs; i++)
         sums->scatter[i] *= factor;
-}
-
-/* The total squared distance to the mean. */
-double leaf_sums_energy(const submerge_leaf_sums *sums, int dim) {
-    double energy = 0;
-    int i;
-    for (i = 0; i < dim; i++)
-        energy += sums->scatter[leaf_place(dim, i, i)];
-    return energy;
-}
-
-static double cell(const uint8_t *work, size_t at) {
-    double value;
-    memcpy(&value, work + 8 * at, 8);
-    return value;
 }
 
 /*
@@ -86,24 +66,23 @@ double leaf_triangle(const submerge_leaf_sums *sums, int dim, double energy, uin
         memcpy(work + 8 * i, &unit, 8);
     }
     for (i = 0; i < dim; i++) {
-        double row[SUBMERGE_LEAF_CHANNELS], pivot = cell(work, at);
-        double least = 4 * rounding * (sums->scatter[at] / energy);
+        double row[SUBMERGE_LEAF_CHANNELS], least = 4 * rounding * (sums->scatter[at] / energy);
         size_t rest = at + (size_t)(dim - i);
-        for (j = i; j < dim; j++)
-            row[j] = cell(work, at + (size_t)(j - i));
-        if (!(pivot > least)) {
+        memcpy(row + i, work + 8 * at, 8 * (size_t)(dim - i));
+        if (!(row[i] > least)) {
             for (j = i; j < dim; j++) {
                 left_out += (j > i ? 2 : 1) * row[j] * row[j];
                 row[j] = 0;
             }
         } else {
-            double root = sqrt(pivot);
-            row[i] = root;
+            row[i] = sqrt(row[i]);
             for (j = i + 1; j < dim; j++)
-                row[j] /= root;
+                row[j] /= row[i];
             for (j = i + 1; j < dim; j++)
                 for (k = j; k < dim; k++, rest++) {
-                    double value = cell(work, rest) - row[j] * row[k];
+                    double value;
+                    memcpy(&value, work + 8 * rest, 8);
+                    value -= row[j] * row[k];
                     memcpy(work + 8 * rest, &value, 8);
                 }
         }

@@ -1,4 +1,4 @@
-/* Protobuf, as much as messages of version 1 need. Nothing is copied: fields point into the bytes. */
+/* Protobuf, as much as messages of version 1 need. Fields that are read point into the bytes. */
 #include "inside.h"
 
 /* Read a number of 7 bits a byte, the lowest first. */
@@ -7,10 +7,8 @@ uint64_t leaf_varint(leaf_reader *reader) {
     int shift;
     for (shift = 0; shift < 70 && reader->at < reader->end; shift += 7) {
         uint8_t byte = *reader->at++;
-        if (shift < 64)
-            value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return value;
+        if (shift < 64) value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) return value;
     }
     reader->bad = 1;
     return 0;
@@ -26,13 +24,11 @@ static uint64_t little(const uint8_t *at, int bytes) {
 /* Read the next field; 0 at the end, or if the bytes are bad. */
 int leaf_next(leaf_reader *reader, leaf_field *field) {
     uint64_t tag, length;
-    if (reader->bad || reader->at == reader->end)
-        return 0;
+    if (reader->bad || reader->at == reader->end) return 0;
     tag = leaf_varint(reader);
     memset(field, 0, sizeof *field);
     field->wire = (int)(tag & 7);
-    if (reader->bad || tag >> 3 == 0 || tag >> 32)
-        return reader->bad = 1, 0;
+    if (reader->bad || tag >> 3 == 0 || tag >> 32) return reader->bad = 1, 0;
     field->number = (int)(tag >> 3);
     if (field->wire == 0) {
         field->value = leaf_varint(reader);
@@ -45,16 +41,8 @@ int leaf_next(leaf_reader *reader, leaf_field *field) {
         return reader->bad = 1, 0;
     field->content.at = reader->at;
     field->content.end = reader->at += length;
-    if (field->wire != 2)
-        field->value = little(field->content.at, (int)length);
+    if (field->wire != 2) field->value = little(field->content.at, (int)length);
     return 1;
-}
-
-double leaf_double(const leaf_field *field) {
-    double value = 0;
-    if (field->wire == 1)
-        memcpy(&value, &field->value, sizeof value);
-    return value;
 }
 
 double leaf_double_at(const leaf_reader *content, size_t index) {
@@ -62,6 +50,10 @@ double leaf_double_at(const leaf_reader *content, size_t index) {
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+double leaf_double(const leaf_field *field) {
+    return field->wire == 1 ? leaf_double_at(&field->content, 0) : 0;
 }
 
 float leaf_float_at(const leaf_reader *content, size_t index) {
@@ -83,8 +75,7 @@ int leaf_is(const leaf_reader *content, const char *text) {
 /* Take room for bytes; NULL once something has not fitted. */
 uint8_t *leaf_take(leaf_writer *writer, size_t size) {
     uint8_t *at = writer->out + writer->size;
-    if (writer->full || size > writer->room - writer->size)
-        return writer->full = 1, (uint8_t *)0;
+    if (writer->full || size > writer->room - writer->size) return writer->full = 1, (uint8_t *)0;
     writer->size += size;
     return at;
 }
@@ -92,8 +83,7 @@ uint8_t *leaf_take(leaf_writer *writer, size_t size) {
 static void put_varint(leaf_writer *writer, uint64_t value) {
     do {
         uint8_t *at = leaf_take(writer, 1);
-        if (!at)
-            return;
+        if (!at) return;
         *at = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
         value >>= 7;
     } while (value);
@@ -105,27 +95,32 @@ static void put_tag(leaf_writer *writer, int field, int wire) {
 
 /* Numbers that are 0 are left out, as protobuf does. */
 void leaf_put_number(leaf_writer *writer, int field, uint64_t value) {
-    if (!value)
-        return;
+    if (!value) return;
     put_tag(writer, field, 0);
     put_varint(writer, value);
 }
 
-void leaf_put_fixed(leaf_writer *writer, int field, uint64_t value) {
-    uint8_t *at;
+void leaf_put_eight(leaf_writer *writer, uint64_t value) {
+    uint8_t *at = leaf_take(writer, 8);
     int i;
-    if (!value)
-        return;
-    put_tag(writer, field, 1);
-    at = leaf_take(writer, 8);
     for (i = 0; at && i < 8; i++)
         at[i] = (uint8_t)(value >> 8 * i);
 }
 
-void leaf_put_double(leaf_writer *writer, int field, double value) {
+void leaf_put_fixed(leaf_writer *writer, int field, uint64_t value) {
+    if (!value) return;
+    put_tag(writer, field, 1);
+    leaf_put_eight(writer, value);
+}
+
+uint64_t leaf_bits(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    leaf_put_fixed(writer, field, bits);
+    return bits;
+}
+
+void leaf_put_double(leaf_writer *writer, int field, double value) {
+    leaf_put_fixed(writer, field, leaf_bits(value));
 }
 
 /* Begin bytes of a known length; what follows is written into the room that `leaf_take` gives. */
@@ -138,13 +133,11 @@ void leaf_put_bytes(leaf_writer *writer, int field, const void *bytes, size_t si
     uint8_t *at;
     leaf_tag(writer, field, size);
     at = leaf_take(writer, size);
-    if (at)
-        memcpy(at, bytes, size);
+    if (at) memcpy(at, bytes, size);
 }
 
 void leaf_put_text(leaf_writer *writer, int field, const char *text) {
-    if (*text)
-        leaf_put_bytes(writer, field, text, strlen(text));
+    if (*text) leaf_put_bytes(writer, field, text, strlen(text));
 }
 
 /* Begin a message within; its length is written when it is closed. */
@@ -159,8 +152,7 @@ void leaf_close(leaf_writer *writer, size_t opened) {
     for (rest = length; rest > 0x7f; rest >>= 7)
         digits++;
     end = leaf_take(writer, digits);
-    if (!end)
-        return;
+    if (!end) return;
     memmove(writer->out + opened + digits, writer->out + opened, length);
     writer->size = opened;
     put_varint(writer, length);

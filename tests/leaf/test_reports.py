@@ -44,7 +44,7 @@ def reports(root: LeafRoot) -> list[Report]:
     return [each for each in root.heard if isinstance(each, Report)]
 
 
-def answer(leaf: CLeaf, report: Report, reason: Reason, **more) -> bytes:
+def answer(report: Report, reason: Reason, **more) -> bytes:
     made = Answer(report.stamp, reason, pinned=report.pinned, newest=report.stamp.seq, **more)
     return codec.encode(made)
 
@@ -171,7 +171,7 @@ def test_a_root_that_lost_its_store_gets_all_there_is(fleet):
 
 def test_a_root_from_a_backup_gets_the_newest_report_again(fleet):
     """It says that it holds less than before: the leaf reports at once."""
-    root, leaf = fleet
+    _, leaf = fleet
     leaf.linked()
     kind, data = leaf.send(at(500))
     join = codec.decode(kind, data)
@@ -206,7 +206,7 @@ def test_a_copy_is_silent_for_an_hour(fleet):
     for steady in (500, 900):
         leaf.learn(plant(4), at(steady))
         report = reports(root)[-1]
-        assert 3 == leaf.receive("answer", answer(leaf, report, Reason.EQUIVOCATION), at(steady))
+        assert 3 == leaf.receive("answer", answer(report, Reason.EQUIVOCATION), at(steady))
         assert 0 == leaf.state.learnt
         if steady == 500:
             root.talk(leaf, 501)
@@ -216,7 +216,7 @@ def test_a_copy_is_silent_for_an_hour(fleet):
     assert 900 + 3600 == leaf.wakes_at
 
 
-def test_what_is_not_for_it_changes_nothing(fleet, library):
+def test_what_is_not_for_it_changes_nothing(fleet):
     """Answers to another node or incarnation, of another parent, and to reports not yet sent."""
     root, leaf = fleet
     report = reports(root)[-1]
@@ -227,9 +227,9 @@ def test_what_is_not_for_it_changes_nothing(fleet, library):
         dataclasses.replace(report, pinned=Incarnation(1, 1)),
     ]
     for other in others:
-        assert 2 == leaf.receive("answer", answer(leaf, other, Reason.STALE), at(500))
+        assert 2 == leaf.receive("answer", answer(other, Reason.STALE), at(500))
     ahead = dataclasses.replace(report, stamp=report.stamp._replace(seq=99))
-    assert 2 == leaf.receive("answer", answer(leaf, ahead, Reason.ACK), at(500))
+    assert 2 == leaf.receive("answer", answer(ahead, Reason.ACK), at(500))
     assert 1 == leaf.receive("answer", b"", at(500))
     assert 1 == leaf.receive("answer", b"\x0a\x05abc", at(500))
 
