@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes as c
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,12 +117,12 @@ class Sums(NamedTuple):
     scatter: Array
 
 
-def build(folder: Path, *flags: str) -> c.CDLL:
+def build(folder: Path, sources: Sequence[Path] = SOURCES) -> c.CDLL:
     """Compile the leaf into a folder; OSError or CalledProcessError if that fails."""
     path = folder / "libleaf.so"
     compiler = shutil.which("gcc") or "cc"
-    command = [compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", str(path)]
-    subprocess.run([*command, *map(str, SOURCES), "-lm"], check=True, capture_output=True)
+    command = [compiler, *FLAGS, "-shared", "-fPIC", f"-I{HERE}", "-o", str(path)]
+    subprocess.run([*command, *map(str, sources), "-lm"], check=True, capture_output=True)
     library = c.CDLL(str(path))
     library.submerge_leaf_send.restype = c.c_size_t
     library.submerge_leaf_wakes_at.restype = c.c_double
