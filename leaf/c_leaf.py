@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from schema_header import label
 from submerge import Schema
 from submerge_proto.wire.codec import Kind
 
@@ -146,7 +147,7 @@ class CLeaf:
         **settings: float,
     ) -> None:
         width, scaling = schema.width, schema.scaling
-        names = [name.encode() for name in schema.names]
+        names = [*map(label, schema.names)]
         offset = [0.0] * width if scaling is None else scaling.offset
         scale = [1.0] * width if scaling is None else scaling.scale
         self._schema = _Schema(
@@ -170,7 +171,7 @@ class CLeaf:
             *(c.byref(self.state), c.byref(config), scorer, c.c_uint64(seed)),
             c.byref(at or Now(0.0, 0.0, 0)),
         )
-        self._room = c.create_string_buffer(8 * PAIRS + 1024 + len(schema.canonical))
+        self._room = c.create_string_buffer(8 * PAIRS + 1280 + len(schema.canonical))
 
     def learn(self, rows: Array, at: Now) -> list[int]:
         """Learn rows (n, channels), in their units; return what became of each."""

@@ -1,8 +1,8 @@
 """Write a schema as the C header that a leaf is compiled with.
 
-    python schema_header.py schema.json > schema.h
-
-The file holds the canonical text of the schema that the fleet uses, with its scaling.
+python schema_header.py edge.toml > schema.h     # of a client's configuration
+python schema_header.py model.bin > schema.h     # of a model as the fleet's broker retains it
+python schema_header.py schema.json > schema.h   # of a canonical text
 """
 
 from __future__ import annotations
@@ -15,12 +15,36 @@ from submerge import Schema
 CENTERS = {"fleet": "SUBMERGE_LEAF_FLEET", "own": "SUBMERGE_LEAF_OWN", "none": "SUBMERGE_LEAF_NONE"}
 
 
+def label(name: str) -> bytes:
+    """Return a channel's name as alarms have it: 40 letters, 100 bytes."""
+    return name[:40].encode()[:100].decode(errors="ignore").encode()
+
+
 def c_string(data: bytes) -> str:
     """Return bytes as a string of C; all but letters, digits and plain signs as octal escapes."""
     plain = frozenset(
         b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-.,:/()[]{}"
     )
     return '"' + "".join(chr(each) if each in plain else f"\\{each:03o}" for each in data) + '"'
+
+
+def schema_in(path: Path) -> Schema:
+    """Return the schema that a file holds."""
+    if path.suffix == ".toml":
+        from submerge_client.config.client_config import load
+
+        section = load(path, {}).schema
+        if section.learns_scaling or section.lags > 1:
+            raise SystemExit(
+                "a leaf has no lags, and its scale is known: give a model of the fleet"
+            )
+        return section.built
+    data = path.read_bytes()
+    if data.startswith(b"\x12"):
+        from submerge_proto.wire import codec
+
+        data = getattr(codec.decode("watch", data), "schema", b"")
+    return Schema.parse(data.strip())
 
 
 def header(schema: Schema) -> str:
@@ -39,7 +63,7 @@ def header(schema: Schema) -> str:
             "/* Written by schema_header.py. */",
             f"static const uint8_t schema_fingerprint[32] = {{{fingerprint}}};",
             f"static const char *const schema_channels[{width}] = {{",
-            *(f"    {c_string(name.encode())}," for name in schema.names),
+            *(f"    {c_string(label(name))}," for name in schema.names),
             "};",
             f"static const double schema_offset[{width}] = {{{', '.join(map(repr, offset))}}};",
             f"static const double schema_scale[{width}] = {{{', '.join(map(repr, scale))}}};",
@@ -53,4 +77,4 @@ def header(schema: Schema) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(header(Schema.parse(Path(sys.argv[1]).read_bytes().strip())))
+    sys.stdout.write(header(schema_in(Path(sys.argv[1]))))

@@ -27,7 +27,7 @@ extern "C" {
 #define SUBMERGE_LEAF_PAIRS (SUBMERGE_LEAF_CHANNELS * (SUBMERGE_LEAF_CHANNELS + 1) / 2)
 
 /* Room for any report: its triangle is computed in it. A join takes the schema's text, and 512. */
-#define SUBMERGE_LEAF_ROOM (8 * SUBMERGE_LEAF_PAIRS + 1024)
+#define SUBMERGE_LEAF_ROOM (8 * SUBMERGE_LEAF_PAIRS + 1280)
 
 /* The time. `steady_s` never goes back; `wall_s` is Unix time, 0 where it is not known, and counts
    only if it is synchronized. */
@@ -45,7 +45,7 @@ typedef struct {
     double half_life_s;          /* 0: readings never fade */
     const char *text;            /* canonical */
     const uint8_t *fingerprint;  /* 32 bytes, SHA-256 of the text */
-    const char *const *channels; /* names */
+    const char *const *channels; /* names, at most 100 bytes of each */
     const double *offset, *scale;
 } submerge_leaf_schema;
 

@@ -236,6 +236,18 @@ def test_what_is_not_for_it_changes_nothing(fleet):
     assert before == bytes(leaf.state)
 
 
+def test_rows_that_are_all_withheld_are_reported_as_well(library):
+    """There is no summary then; the root knows of the rows."""
+    root, leaf = LeafRoot(SCHEMA), CLeaf(library, SCHEMA, "leaf", at=at(0))
+    leaf.learn(np.full((5, 4), np.nan), at(1))
+    root.talk(leaf, 1)
+    root.talk(leaf, 400)
+
+    counts = reports(root)[-1].counts
+    assert (0, 5) == (counts.learnt, counts.withheld)
+    assert 5 == leaf.state.delivered
+
+
 def test_another_schema_is_not_learnt_for(library):
     """A leaf has the schema that it was compiled with: it asks again, and reports nothing."""
     leaf = CLeaf(library, SCHEMA, "leaf", at=at(0))

@@ -163,6 +163,33 @@ def test_a_fault_raises_one_alarm_that_names_the_channel(armed):
     )
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3, 8, 32])
+def test_the_longest_report_fits_into_the_room_for_it(library, dim):
+    """Names of 64 letters, channels of 100 bytes, an alarm, and the largest numbers."""
+    names = tuple(Channel(f"{i:02}" + "\N{THERMOMETER}" * 32 + "ab") for i in range(dim))
+    schema, name = Schema(names), "n" * 64
+    leaf = CLeaf(library, schema, name, group="g" * 64, at=at(0))
+    leaf.state.joined = 1
+    for each in ("seq", "learnt", "withheld", "lost", "lifetime", "desired"):
+        setattr(leaf.state, each, 2**53 - 100)
+    leaf.learn(np.random.default_rng(0).standard_normal((9, dim)), at(1))
+    leaf.state.join.at = np.inf
+    scorer, most = leaf.scorer, 2**60
+    scorer.version = scorer.raised_by = scorer.number = most
+    scorer.withheld = 2**50
+    scorer.ready = scorer.open = scorer.marked = scorer.verdict = 1
+    scorer.limit = scorer.worst = scorer.began_s = scorer.peaked_s = 1.1
+    for i in range(min(dim, 3)):
+        scorer.top[i], scorer.share[i], scorer.value[i], scorer.expected[i] = i, 0.3, 1.1, 2.2
+    leaf.flush()
+    kind, data = leaf.send(at(2))
+
+    assert kind == "report"
+    assert dim == len(codec.decode(kind, data).summary.mean)
+    assert 3 >= len(codec.decode(kind, data).alarms[0].top) == min(dim, 3)
+    assert len(data) <= 8 * dim * (dim + 1) // 2 + 1280
+
+
 def test_an_alarm_ends_when_rows_are_normal_again(armed):
     """After 32 rows without a high average; the rows after it are learnt."""
     leaf = armed.leaf

@@ -183,7 +183,7 @@ def test_no_reading_is_counted_twice_or_lost_in_two_hundred_fleets(library, faul
 
 @pytest.mark.soak
 def test_a_leaf_that_keeps_its_incarnation_under_another_parent_is_found(tmp_path):
-    """Readings are then counted by both: a simulated fleet that says nothing of it tells nothing."""
+    """Readings are then counted by both: a fleet that does not show it would show nothing."""
     text = (HERE / "submerge_leaf.c").read_text()
     wrong = text.replace("return end(leaf, 0, now), SUBMERGE_LEAF_TAKEN;", "leaf->joined = 1;")
     assert wrong != text

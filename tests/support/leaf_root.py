@@ -36,7 +36,6 @@ class LeafRoot:
         return self.step(nodes.Received(self.heard[-1]), steady)
 
     def talk(self, leaf: CLeaf, steady: float) -> None:
-        """Carry all that is due, either way."""
         came, sent = self.step(nodes.Tick(), steady), leaf.send(at(steady))
         while came or sent is not None:
             for kind, data in came:
