@@ -154,7 +154,7 @@ class Fleet:
             return model is not None and model.counts.learnt == len(all_rows)
 
         until(counts, lambda: f"{len(all_rows)} rows in {listener.model and listener.model.counts}")
-        time.sleep(1.0)  # none comes twice later
+        time.sleep(0.5)  # none comes twice later
         assert counts()
         model = listener.model
         assert len(all_rows) == model.summary.weight
