@@ -46,14 +46,15 @@ static void on_event(void *args, esp_event_base_t base, int32_t id, void *data) 
         if (id == MQTT_EVENT_CONNECTED) esp_mqtt_client_subscribe(event->client, topics[kind], 1);
         /* A message in parts is larger than the client's buffer: it is left out. */
         if (id == MQTT_EVENT_DATA && event->data_len == event->total_data_len &&
-            event->topic_len == length && memcmp(event->topic, topics[kind], length) == 0)
+            (size_t)event->topic_len == length && memcmp(event->topic, topics[kind], length) == 0)
             submerge_leaf_receive(&leaf, kind, (void *)event->data, event->data_len, &at);
     }
     xSemaphoreGive(turn);
 }
 
 void app_main(void) {
-    const submerge_leaf_config config = {NODE, GROUP, "root", &schema};
+    const submerge_leaf_config config = {
+        .node = NODE, .group = GROUP, .parent = "root", .schema = &schema};
     const esp_mqtt_client_config_t broker = {
         .broker.address.uri = "mqtt://192.168.1.2", .buffer.size = 16384, .buffer.out_size = 8192};
     submerge_leaf_now at = now();
