@@ -31,7 +31,7 @@ check: .venv/dev  ## run before each commit: format, lint, types, imports, fast 
 # Arithmetic is the same on any: few examples of each law show whether calls still fit.
 OTHER ?= python3.13
 NUMPY ?= numpy
-TESTS ?= $(filter-out $(patsubst %,tests/%/,support golden scenarios docs benchmarks browser live),$(wildcard tests/*/))
+TESTS ?= $(filter-out $(patsubst %,tests/%/,support golden scenarios docs benchmarks browser live leaf),$(wildcard tests/*/))
 
 other: .venv/dev  ## run fast tests on another Python and NumPy: OTHER=python3.11 NUMPY='numpy==1.26.*'
 	rm -rf build/$(OTHER)

@@ -143,6 +143,7 @@ def costs() -> dict[str, int]:
         "lines of the page's JavaScript": written(PLACES["page"], ".js"),
         "lines of the page's CSS": written(PLACES["page"], ".css"),
         "lines of the page's HTML": written(PLACES["page"], ".html"),
+        "lines of the leaf's C": written(PLACES["leaf"], ".c") + written(PLACES["leaf"], ".h"),
         **{f"lines of {folder}": written(folder) for folder in PLACES["python"]},
         "seconds of the gate": BUDGET["gate"]["seconds"],
     }

@@ -381,3 +381,21 @@ def mean_log_density(rows: np.ndarray, mean: np.ndarray, covariance: np.ndarray)
     inverse, dim = np.linalg.inv(covariance), len(mean)
     constant = dim * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]
     return float(np.mean([-(constant + (x - mean) @ inverse @ (x - mean)) / 2 for x in rows]))
+
+
+def row_by_row(rows: np.ndarray, kept: np.ndarray | None = None, *, center: bool = True) -> Twin:
+    """The leaf's operations in their order, to the bit; before row i the past counts kept[i]."""
+    (n, dim), weight = rows.shape, 0.0
+    origin, mean, scatter = np.zeros(dim), np.zeros(dim), np.zeros((dim, dim))
+    for i in range(n):
+        if kept is not None and kept[i] != 1:
+            weight, scatter = weight * kept[i], scatter * kept[i]
+        if center and weight == 0:
+            origin = rows[i]
+        before, weight = weight, weight + 1
+        off = (rows[i] - origin) - mean
+        if center:
+            mean = mean + off / weight
+        scatter = scatter + np.outer(off * (before / weight if center else 1.0), off)
+    upper = np.triu(scatter)
+    return Twin(weight, mean + origin, upper + np.triu(upper, 1).T)

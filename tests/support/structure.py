@@ -45,7 +45,7 @@ PRODUCT = [*WHEEL, *packages("lab")]
 def files(folder: str, suffix: str = ".py") -> Iterator[Path]:
     """Yield the hand-written files below a folder."""
     for path in sorted((ROOT / folder).rglob(f"*{suffix}")):
-        if "_pb2" not in path.name:
+        if "_pb2" not in path.name and "build" not in path.parts:
             yield path
 
 
