@@ -206,8 +206,8 @@ class GroupConfig(Section, frozen=True, kw_only=True):
 class FleetPrivacyConfig(Section, frozen=True, kw_only=True):
     """What members can learn of the rows of others.
 
-    floor : Whether models, and reports upward, wait until five nodes have eight new rows each. Left
-        out: in groups of five nodes or more. In smaller ones, true waits for all nodes.
+    floor : Whether new rows enter models, and reports upward, only once five children have eight
+        each. Left out: in groups of five nodes or more. In smaller ones, true waits for all.
     """
 
     floor: bool | None = None

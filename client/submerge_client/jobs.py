@@ -142,6 +142,11 @@ class HeldSample:
     def __len__(self) -> int:
         return 0 if self._sample is None else len(self._sample)
 
+    @property
+    def chooses(self) -> bool:
+        """Whether its rows are there to choose landmarks from, one by one."""
+        return isinstance(self._sample, LandmarkSample)
+
     def read(self) -> tuple[str, Array, Array]:
         """Return the schema's fingerprint, a copy of the rows (n, channels), and their order."""
         with self._lock:
@@ -149,7 +154,7 @@ class HeldSample:
             if isinstance(sample, RowGroups):
                 return self._fingerprint, sample.rows, sample.order
             rows = np.empty((0, 0)) if sample is None else sample.rows
-            return self._fingerprint, rows, np.arange(float(len(rows)))
+            return self._fingerprint, rows, np.array([self._rng.random() for _ in rows])
 
     def see(self, rows: Array, effects: Iterable[Effect], node: ClientNode) -> None:
         """Take what a node has learnt of rows (n, channels), given in their units."""
@@ -367,6 +372,8 @@ class ClientJobs:
             return "another group"
         if not self.rows.most:
             return TAKES_NONE
+        if self.rows.chooses and job.kind != "landmarks":
+            return "its group has still to choose landmarks"
         fingerprint, rows, order = self.rows.read()
         say("job begins", job=job.id, kind=job.kind, rows=len(rows))
         few = f"it has {len(rows)} complete rows yet, {LEAST_ROWS} needed"

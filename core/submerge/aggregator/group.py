@@ -18,7 +18,7 @@ from submerge.aggregator.alarms.below import alarm_status, dispute_notes
 from submerge.aggregator.alarms.drills import DrillAnswers
 from submerge.aggregator.operators.quarantine import Cause, Quarantine
 from submerge.aggregator.plan import GroupPlan as GroupPlan
-from submerge.aggregator.rollup import census, latest_row_per_node, scores
+from submerge.aggregator.rollup import census, scores
 from submerge.aggregator.root import newest_version, settle
 from submerge.aggregator.rows.histories import Histories
 from submerge.aggregator.rows.influence import InfluenceNotes
@@ -159,52 +159,53 @@ first model: each look adds up all rows."""
 
 
 # Models and reports are states: the difference of two is what few nodes have learnt between them.
-# With a floor, one goes out once five nodes have learnt eight rows each since the one before
-# (docs/privacy.md). It is not kept on disk: the first one of a process goes out at once.
+# With a floor, their rows are those of before until five children have learnt eight each
+# (docs/privacy.md). It is not kept on disk: the first one of a process goes out as it is.
 
 FEWEST_NODES, FEWEST_ROWS = 5, 8
 
+GROWS_S = 6 * 3600.0
+"""A child that has learnt nothing for so long is waited for no more."""
+
 
 class RowFloor:
-    """What each node had learnt when rows went out last; `always`: as `GroupPlan.floor`."""
+    """What each child had learnt when rows went out last; `always`: as `GroupPlan.floor`."""
 
-    def __init__(self, always: bool | None, silent_s: float) -> None:
-        self._always, self._silent_s = always, silent_s
+    def __init__(self, always: bool | None) -> None:
+        self._always = always
         self._before: Counter[str] | None = None
+        self._grown: dict[str, tuple[int, float]] = {}  # rows, and since when they are so many
+        self._open_until = -math.inf
+
+    def open(self, until: float) -> None:
+        """Let all rows go out until then: what was removed is not to wait."""
+        self._open_until = until
 
     def allows(self, ledger: Ledger, now: Now) -> bool:
         """Return whether the rows may go out as they are."""
-        if self._always is False or self._before is None:
+        if self._always is False:
             return True
         learnt = ledger.counted.learnt_by_node()
-        if any(learnt[node] < rows for node, rows in self._before.items()):
-            return True  # a node has left the model, which is not to wait
-        news = {node: rows for node in learnt if (rows := learnt[node] - self._before[node])}
-        nodes = _clients_by_node(ledger, now, self._silent_s)
-        needed = min(FEWEST_NODES, sum(nodes.values()))
-        if not news or (needed < FEWEST_NODES and not self._always):
+        # Which of those in a store still learn shows within an hour.
+        since = now.steady if self._grown else now.steady - GROWS_S + 3600.0
+        for node, rows in learnt.items():
+            if self._grown.get(node, (-1, 0.0))[0] != rows:
+                self._grown[node] = rows, since
+        if self._before is None or now.steady < self._open_until:
             return True
-        # An aggregator that has so many nodes below it has a floor of its own.
-        told: int = sum(min(nodes.get(node, 1), rows // FEWEST_ROWS) for node, rows in news.items())
-        return told >= max(1, needed)
+        if any(learnt[node] < rows for node, rows in self._before.items()):
+            return True  # a node has left
+        grows = [n for n in learnt if now.steady - self._grown[n][1] <= GROWS_S]
+        needed = min(FEWEST_NODES, len(grows))
+        news = [rows for node in learnt if (rows := learnt[node] - self._before[node])]
+        if not news or (census(ledger, now).nodes < FEWEST_NODES and not self._always):
+            return True
+        return sum(rows >= FEWEST_ROWS for rows in news) >= max(1, needed)
 
     def mark(self, ledger: Ledger) -> None:
         """Note that all rows go out now."""
         if self._always is not False:
             self._before = ledger.counted.learnt_by_node()
-
-
-def _clients_by_node(ledger: Ledger, now: Now, silent_s: float) -> dict[str, int]:
-    """Return how many clients that are not silent each child stands for."""
-    counts = dict[str, int]()
-    for (node, incarnation), row in latest_row_per_node(ledger):
-        if now.steady - ledger.presence.heard[node, incarnation] > silent_s:
-            continue
-        census = row.report.census
-        # By how long they are silent: powers of two seconds.
-        most = 1 + max(0, math.frexp(max(silent_s, 1.0))[1] - 1)
-        counts[node] = 1 if row.from_client or census is None else sum(census.ages[:most])
-    return counts
 
 
 class Group:
@@ -232,7 +233,7 @@ class Group:
         self._model_at = self._look_at = -math.inf
         self._notes = InfluenceNotes(name)
         self._check = SelfCheck(plan.objection)
-        self._floor = RowFloor(plan.floor, settings.seal_after_s)
+        self._floor = RowFloor(plan.floor)
         self._reported: Report | None = None
         self.holds_back = False
         self._rejections: list[Note] = []
@@ -295,12 +296,17 @@ class Group:
 
     def flush(self) -> None:
         """Say everything now, as the process that follows does."""
-        self._floor = RowFloor(self.plan.floor, self._settings.seal_after_s)
+        self._floor, self.holds_back = RowFloor(self.plan.floor), False
         self.upward.session.hurry()
         self.stir(now=True)
 
+    def open_floor(self, now: Now) -> None:
+        """Let rows go out as they are for a while: something is removed, here or further down."""
+        self._floor.open(now.steady + 3 * self._settings.report_every_s)
+
     def put_in_quarantine(self, node: str, cause: Cause, now: Now) -> None:
         self.quarantine.put_in_quarantine(node, cause, now)
+        self.open_floor(now)
         self._leave_out()
 
     def release(self, node: str) -> None:
@@ -462,42 +468,26 @@ class Group:
         ledger = self.ledger
         if ledger is None:
             return None
-        reported, self.holds_back = self._reported, False
-        if reported is not None and reported.fingerprint == ledger.fingerprint:
-            self.holds_back = not self._floor.allows(ledger, now)
-        if self.holds_back and reported is not None:
-            return self._reported_again(ledger, reported, me, now)
-        made = self._readable(Report, lambda: self._new_report(ledger, node, me, now), now)
+        before = self._reported
+        # What is only measured settles a scale, without which nothing is learnt.
+        known = before is not None and before.summary is not None
+        if not known or before is None or before.fingerprint != ledger.fingerprint:
+            before = None
+        self.holds_back = not self._floor.allows(ledger, now) and before is not None
+        kept = before if self.holds_back else None
+        made = self._readable(Report, lambda: self._new_report(ledger, node, me, now, kept), now)
         if made is not None:
             self._reported = made
-            self._floor.mark(ledger)
+            if self.holds_back:
+                self.upward.postpone(made.stamp.seq)
+            else:
+                self._floor.mark(ledger)
         return made
 
-    def _reported_again(
-        self, ledger: Ledger, reported: Report, me: Incarnation, now: Now
-    ) -> Report | None:
-        """Return the rows as they were reported, with new alarms; None if there are none."""
-        upward, before = self.upward, reported.alarm_status
-        status = alarm_status(ledger, now, desired=self.desired_states.heard)
-        session, confirmed = upward.session, 0 if before is None else before.desired
-        told = session.pending is not None or session.acked >= reported.stamp.seq
-        alarms = () if status is None else status.alarms
-        news = (0 if status is None else status.desired) > confirmed
-        news |= is_urgent(diff(reported.alarms, alarms))
-        if told and not news:
-            return None
-        seq = upward.line.seq + 1
-        upward.postpone(seq)
-        self._reported = replace(
-            reported,
-            stamp=reported.stamp._replace(seq=seq, incarnation=me),
-            census=census(ledger, now),
-            scores=scores(ledger),
-            alarm_status=status,
-        )
-        return self._reported
-
-    def _new_report(self, ledger: Ledger, node: str, me: Incarnation, now: Now) -> Report:
+    def _new_report(
+        self, ledger: Ledger, node: str, me: Incarnation, now: Now, before: Report | None
+    ) -> Report:
+        """Return a report; its rows are those of the one `before`, if they are held back."""
         upward = self.upward
         # First: it takes the time, on which outliers depend, and so do counts.
         seen, recent = ledger.seen(now), scores(ledger)
@@ -522,6 +512,17 @@ class Group:
             alarm_status=alarm_status(ledger, now, desired=self.desired_states.heard),
             earlier=ledger.earlier_sums(now),
         )
+        if before is not None:
+            report = replace(
+                report,
+                summary=before.summary,
+                moments=before.moments,
+                counts=before.counts,
+                earlier=before.earlier,
+                as_of=before.as_of,
+                synced=before.synced,
+                lifetime=before.lifetime,
+            )
         formed = upward.session.formed(report, self.plan.summaries)
         return self.plan.within_room(formed, ledger.schema)
 
@@ -561,21 +562,27 @@ class Group:
         if self._model_at > now.steady:
             return None
         self._settle(ledger)
-        self.holds_back = self.waiting is None and not self._floor.allows(ledger, now)
-        if self.holds_back:
-            self._model_at = now.steady + self._settings.model_every_s
-            return None
-        model = self._readable(Model, lambda: self._new_model(ledger, now), now)
-        self._stirred, self._model_at = False, now.steady + self._settings.model_every_s
+        before = self.model
+        if before is None or before.summary is None or before.fingerprint != ledger.fingerprint:
+            before = None
+        self.holds_back = not self._floor.allows(ledger, now) and before is not None
+        kept = before if self.holds_back else None
+        model = self._readable(Model, lambda: self._new_model(ledger, now, kept), now)
+        self._stirred = self.holds_back
+        self._model_at = now.steady + self._settings.model_every_s
         if model is not None:
             self.model, self.version = model, model.version
-            if model.summary is not None:
+            if model.summary is not None and not self.holds_back:
                 self._floor.mark(ledger)
         return model
 
-    def _new_model(self, ledger: Ledger, now: Now) -> Model:
+    def _new_model(self, ledger: Ledger, now: Now, before: Model | None) -> Model:
+        """Return a model; its rows are those of the one `before`, if they are held back."""
         known = ledger, self.canonical, self._settings, now, self.plan, self.waiting is not None
-        return of_root.new_model(*known, last=self.version, rank=self.rank, before=self.model)
+        new = of_root.new_model(*known, last=self.version, rank=self.rank, before=self.model)
+        if before is None:
+            return new
+        return replace(new, summary=before.summary, factors=before.factors, counts=before.counts)
 
     def _readable(self, kind: type[Said], make: Callable[[], Said], now: Now) -> Said | None:
         """Return a message that receivers can read; quarantine the nodes that prevent it."""

@@ -77,8 +77,8 @@ class GroupPlan:
         Rows that the group's first model waits for, of all nodes together: with less than ten
         times the rank it is mostly noise.
     floor : bool or None
-        Whether models and reports wait until five nodes have learnt eight rows each, or all of
-        fewer; None: in groups of five nodes or more; False: nowhere.
+        Whether new rows enter models and reports only once five children have eight each, or all
+        of fewer; None: in groups of five nodes or more; False: nowhere.
     given : mapping of str to (float, float)
         Center and scale of channels that need not be measured, where the others are.
     objection : Objection or None

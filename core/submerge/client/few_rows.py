@@ -6,6 +6,7 @@ above sees a single one. So many always wait, so that a process that ends can se
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,12 +25,14 @@ class FewRows:
     """Rows in the units of a schema.
 
     rows, gaps : (n, channels), and True where a value is a guess.
+    at : (n,), when each came, on the steady clock.
     schema : As text.
     priorities : (n,), of the sample that settles gamma.
     """
 
     rows: Array
     gaps: Mask
+    at: Array
     schema: bytes
     priorities: Priorities | None = None
 
@@ -38,7 +41,8 @@ class FewRows:
 
     def __getitem__(self, which: slice) -> FewRows:
         drawn = None if self.priorities is None else self.priorities[which]
-        return replace(self, rows=self.rows[which], gaps=self.gaps[which], priorities=drawn)
+        rows, gaps, at = self.rows[which], self.gaps[which], self.at[which]
+        return FewRows(rows, gaps, at, self.schema, drawn)
 
     def joined(self, later: FewRows) -> FewRows:
         """Return these rows and later ones of the same schema."""
@@ -46,7 +50,15 @@ class FewRows:
         if self.priorities is not None and later.priorities is not None:
             drawn = np.concatenate([self.priorities, later.priorities])
         rows, gaps = np.vstack([self.rows, later.rows]), np.vstack([self.gaps, later.gaps])
-        return FewRows(rows, gaps, self.schema, drawn)
+        return FewRows(rows, gaps, np.append(self.at, later.at), self.schema, drawn)
+
+    def spans(self, most_s: float) -> Iterator[FewRows]:
+        """Yield them in spans of time that are no longer."""
+        first = 0
+        while first < len(self):
+            end = int(np.searchsorted(self.at, self.at[first] + most_s, side="right"))
+            yield self[first:end]
+            first = end
 
     def under(self, schema: Schema) -> FewRows:
         """Return what can be learnt under another schema: none if it has other channels."""
@@ -59,10 +71,11 @@ class FewRows:
         units = schema if settles else replace(schema, scaling=None)
         block = prepare(self.rows, units, fill=None, lifts=False)
         drawn = None if self.priorities is None else self.priorities[block.which]
-        return FewRows(block.rows, self.gaps[block.which], schema.canonical, drawn)
+        gaps, at = self.gaps[block.which], self.at[block.which]
+        return FewRows(block.rows, gaps, at, schema.canonical, drawn)
 
 
 def no_rows(schema: Schema) -> FewRows:
     """Return no rows of a schema."""
     none = np.zeros((0, schema.width))
-    return FewRows(none, none.astype(bool), schema.canonical)
+    return FewRows(none, none.astype(bool), none[:, 0], schema.canonical)

@@ -6,6 +6,7 @@ had kept of this one as a final report under this one's name (`Checkpoint`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
@@ -172,9 +173,14 @@ class ClientIncarnation:
         return self.counts.generated - self.delivered
 
     @property
+    def generated(self) -> int:
+        """Readings that it has seen, with those that wait to be learnt."""
+        return self.counts.generated + len(self.few)
+
+    @property
     def progress(self) -> tuple[int, int, Pin | None]:
         """A checkpoint is due only if this changes."""
-        return self.counts.generated, self.delivered, self.pin
+        return self.generated, self.delivered, self.pin
 
     @property
     def largest(self) -> float:
@@ -218,7 +224,8 @@ class ClientIncarnation:
         if gaps is not None and gaps.model is not None:
             self._guessed_by = gaps.model
         mask = np.zeros(rows.shape, dtype=bool) if gaps is None else gaps.mask
-        self.hold(FewRows(np.asarray(rows), mask, self.schema.canonical, priorities), now)
+        at = np.full(len(rows), now.steady)
+        self.hold(FewRows(np.asarray(rows), mask, at, self.schema.canonical, priorities), now)
 
     def hold(self, few: FewRows, now: Now) -> None:
         """Take in rows under its schema, and learn all but the newest if they are enough."""
@@ -234,12 +241,20 @@ class ClientIncarnation:
             self._learn_few(self.few, now)
             self.few = no_rows(self.schema)
 
+    def take_few(self) -> FewRows:
+        """Give up the rows that wait: the next incarnation learns them."""
+        few, self.few = self.few, no_rows(self.schema)
+        return few
+
     def _learn_few(self, few: FewRows, now: Now) -> None:
-        rows, features = few.rows, few.rows
-        if self._learner is not None and not self.schema.linear:
-            features = self.schema.features.lift(rows)
-        guesses = Guesses(few.gaps, self._guessed_by) if few.gaps.any() else None
-        self._learn(rows, features, now, few.priorities, guesses)
+        # As of when they came: what has waited for a night has faded.
+        for part in few.spans((self.schema.half_life or math.inf) / FADE_STEPS):
+            rows, features = part.rows, part.rows
+            if self._learner is not None and not self.schema.linear:
+                features = self.schema.features.lift(rows)
+            guesses = Guesses(part.gaps, self._guessed_by) if part.gaps.any() else None
+            at = now._replace(steady=float(part.at[-1]))
+            self._learn(rows, features, at, part.priorities, guesses)
 
     def _learn(
         self,
@@ -250,6 +265,8 @@ class ClientIncarnation:
         gaps: Guesses | None,
     ) -> None:
         half_life = self.schema.half_life
+        if not self.counts.learnt:
+            self._faded_at = min(self._faded_at, now.steady)
         if half_life and now.steady - self._faded_at >= half_life / FADE_STEPS:
             for memory in (self._learner, self._measuring):
                 if memory is not None:

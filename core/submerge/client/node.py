@@ -85,17 +85,20 @@ class ReportNews:
     def has_news(self, current: ClientIncarnation) -> bool:
         """Return whether a report is worth its bytes."""
         enough = 1 if self.built else self._settings.min_rows
-        return self.alarms or current.counts.generated - self.built >= enough
+        is_any = bool(self.built or current.counts.generated)
+        return self.alarms or (is_any and current.generated - self.built >= enough)
 
     def waiting(self, current: ClientIncarnation) -> list[Note]:
         """Note what the first report waits for; nothing if only for a first row."""
-        rows, least = current.counts.generated, self._settings.min_rows
+        settings, rows = self._settings, current.generated
+        together = 2 * settings.together if settings.together > 1 else 1
+        least = max(settings.min_rows, together)
         waits = not self.built and not self.alarms and max(rows, 1) < least
         return [Note(Waiting("report", rows, least).words, {})] if waits else []
 
     def has_grown(self, current: ClientIncarnation) -> bool:
         """Return whether a report would contain anything new."""
-        return self.alarms or current.counts.generated > self.built
+        return self.alarms or current.generated > self.built
 
     def has_turned(self, current: ClientIncarnation, now: Now) -> bool:
         """Return whether the subspace has turned so far that a report should be sent early."""
@@ -115,7 +118,7 @@ class ReportNews:
 
     def mark_reported(self, current: ClientIncarnation) -> None:
         """Note that a report with everything was made."""
-        self.built, self.alarms = current.counts.generated, False
+        self.built, self.alarms = current.generated, False
 
 
 BURST, PER_S = 8.0, 2.0
@@ -292,8 +295,8 @@ class ClientNode:
     def _end(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
         """End the incarnation; the next one declares what this one could not deliver."""
         last = self.current.checkpoint(self._report(now), now)
+        few = self.current.take_few()
         self.finals.close(self.current, last, why, effects)
-        few = self.current.few
         self._begin(now, lost=self.finals.past.lost, floor=floor)
         self._carry(few, now, effects)
 
@@ -451,7 +454,10 @@ class ClientNode:
             self._checkpoint_at = now.steady + self.settings.checkpoint_every_s
             checkpoint = self.current.checkpoint(self._report(now), now)
             # PAST goes with it: its own last write may have failed, and its checkpoint goes now.
-            records: dict[Key, Any] = {CHECKPOINT: checkpoint, PAST: self.finals.past}
+            past, few = self.finals.past, len(self.current.few) if self._ending else 0
+            # Of a process that ends, the next one declares them lost.
+            past = replace(past, lost=past.lost + few)
+            records: dict[Key, Any] = {CHECKPOINT: checkpoint, PAST: past}
             if self._ingest.kept is not None:
                 records[MONITOR] = self._ingest.kept
             effects.append(Keep(records))

@@ -138,10 +138,39 @@ def test_silent_nodes_are_not_waited_for() -> None:
     table = fleet(nodes=NODES[:5])
     all_read(table, 40, NODES[:5])
     table.dies("c4")
-    table.passes(7200)
+    table.passes(7 * 3600)
+    all_read(table, 16, NODES[:4])
     all_read(table, 16, NODES[:4])
 
-    assert 5 * 32 + 4 * 16 == models(table)[-1].bit_count()
+    assert 5 * 32 + 4 * 32 == models(table)[-1].bit_count()
+
+
+def test_a_model_whose_rows_wait_is_renewed() -> None:
+    """Else it would expire, and no node would take it that knows a later version."""
+    table = fleet()
+    all_read(table, 40)
+    before = table.spread("r", Model)[-1]
+    for _ in range(20):
+        table.reads("c0", 1)
+        table.passes(200)
+    after = table.spread("r", Model)[-1]
+
+    assert before.summary == after.summary
+    assert (before.version, before.expires) < (after.version, after.expires)
+
+
+def test_an_aggregator_whose_rows_wait_is_heard() -> None:
+    """It reports as often as any; what it knows of its nodes' silence is new."""
+    table = fleet(site=True)
+    all_read(table, 40)
+    told = len(table.messages("s", Report))
+    for _ in range(20):
+        table.reads("c0", 1)
+        table.passes(30)
+
+    assert len(table.messages("s", Report)) > told + 10
+    row = table.hosts["r"].ledger.live("s")[0]
+    assert table.hosts["r"].ledger.presence.silence("s", row, table.time) < 100
 
 
 def test_a_node_that_is_removed_is_not_waited_for() -> None:

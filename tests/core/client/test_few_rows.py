@@ -137,7 +137,9 @@ OPEN = Schema.anonymous(2)
 @pytest.mark.parametrize("to", [OPEN, replace(OPEN, scaling=Scaling((1.0, 2.0), (2.0, 4.0)))])
 def test_rows_go_over_to_what_an_open_schema_settles(to) -> None:
     """In its units; and to no schema of other channels."""
-    few = FewRows(np.array([[3.0, 6.0], [1.0, 2.0]]), np.zeros((2, 2), bool), OPEN.canonical)
+    few = FewRows(
+        np.array([[3.0, 6.0], [1.0, 2.0]]), np.zeros((2, 2), bool), np.zeros(2), OPEN.canonical
+    )
     expected = to.scaled(few.rows)
 
     assert np.array_equal(expected, few.under(to).rows)
@@ -164,3 +166,49 @@ def test_what_is_learnt_does_not_depend_on_how_rows_wait() -> None:
 
     assert np.allclose(one.channel_energies, many.channel_energies, rtol=0.2)
     assert np.allclose(one.mean, many.mean, atol=0.05)
+
+
+def test_rows_that_waited_have_faded() -> None:
+    """Those of before a night weigh as if they had been learnt then."""
+    found = []
+    for together in (1, LEAST):
+        table = Table(Subspaces(1), replace(Schema.anonymous(2), half_life=3600.0))
+        table.root("r")
+        table.client("c", under="r", together=together, alarms=None)
+        table.step("c", Reading(np.full((15, 2), 100.0)))
+        table.passes(86400)
+        table.step("c", Reading(np.zeros((9, 2))))
+        table.step("c", Flush())
+        table.run()
+        found.append(table.reports("c")[-1].summary.pieces[0].weight)
+
+    assert np.isclose(*found, rtol=0.02)
+
+
+def test_a_life_of_too_few_rows_is_declared_lost() -> None:
+    """By the next one: each reading is counted, or declared."""
+    table = fleet()
+    for _ in range(3):
+        table.reads("c", 5)
+        table.step("c", Flush())
+        table.restarts("c")
+    table.reads("c", 20)
+    table.step("c", Flush())
+    table.run()
+
+    counts = table.hosts["r"].ledger.counts()
+    assert (20, 15) == (counts.learnt, counts.lost)
+
+
+def test_a_client_whose_rows_wait_is_heard() -> None:
+    """Each interval, with the rows of the report before."""
+    table = fleet()
+    table.reads("c", 20)
+    table.passes(100)
+    told = len(table.reports("c"))
+    for _ in range(6):
+        table.reads("c", 1)
+        table.passes(80)
+
+    assert told + 6 == len(table.reports("c"))
+    assert 1 == len({report.summary for report in table.reports("c")[told - 1 :]})

@@ -238,6 +238,7 @@ def apply(
 ) -> list[Note]:
     """Take a history, or remove one; what is not done becomes a note. `root`: None below one."""
     facts = {"group": group.name}
+    group.open_floor(now)
     if isinstance(order, ForgetHistory):
         if not group.histories.remove(order.name):
             return [Note("unknown history", {**facts, "history": order.name})]

@@ -54,9 +54,11 @@ def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: li
         if order.quarantined:
             group.put_in_quarantine(order.node, "operator", now)
         else:
+            group.open_floor(now)
             _release(groups.values(), group, order.node, now)
         group.desired_states.set_desired(order.node, now.wall_ms, quarantined=order.quarantined)
         return
+    group.open_floor(now)
     if isinstance(order, Forget):
         if order.ban:
             _set_ban(groups.values(), order.node, now, banned=True, again=True)
@@ -105,6 +107,8 @@ def take_orders(
     notes = []
     for held, desired in news:
         node, verbs = desired.node, list[str]()
+        if desired.banned is not None or desired.quarantined is not None or desired.forget:
+            group.open_floor(now)
         if desired.banned is not None:
             if any((node in each.banned) != desired.banned for each in groups.values()):
                 verb = "ban" if desired.banned else "unban"
