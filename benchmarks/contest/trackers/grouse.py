@@ -54,7 +54,7 @@ class Grouse:
         w = U.T @ x
         p = U @ w
         r = x - p
-        size_w, size_r = float(np.linalg.norm(w)), float(np.linalg.norm(r))
+        size_w, size_r = math.sqrt(w.dot(w)), math.sqrt(r.dot(r))
         if size_w < 1e-12 or size_r < 1e-12:
             return
         if self._step is None:
@@ -64,11 +64,11 @@ class Grouse:
             if angle >= math.pi / 2:
                 return
         turn = (math.cos(angle) - 1.0) / size_w * p + math.sin(angle) / size_r * r
-        U += np.outer(turn, w / size_w)
+        U += turn[:, None] * (w / size_w)
 
     def _length(self, row: Array) -> float:
         """Return what a row is divided by before its step."""
-        return float(np.linalg.norm(row))
+        return math.sqrt(row.dot(row))
 
     def basis(self) -> Array:
         """Return the basis."""

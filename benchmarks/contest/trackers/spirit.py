@@ -8,6 +8,8 @@ Yang, Projection Approximation Subspace Tracking, IEEE Trans. Signal Processing 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from contest.contender import Array
@@ -36,28 +38,27 @@ class Spirit:
         energy: tuple[float, float] | None = (0.95, 0.98),
     ) -> None:
         self._rank, self._fade, self._energy = rank, forgetting, energy
-        self._W: Array = np.empty((0, 0))
-        self._d: Array = np.empty(0)
+        self._W: Array = np.empty((0, 0))  # a hidden variable's direction is a row
+        self._d: list[float] = []
         self._seen = self._held = 0.0
 
     def partial_fit(self, block: Array) -> None:
         """Follow each row."""
         dim = block.shape[1]
         if not self._W.size:
-            self._W, self._d = np.eye(dim, self._rank), np.full(dim, FIRST_ENERGY)
+            self._W, self._d = np.eye(self._rank, dim), [FIRST_ENERGY] * dim
         for row in block:
             self._follow(row)
 
     def _follow(self, row: Array) -> None:
-        x, held = row.copy(), 0.0
-        for i in range(self._W.shape[1]):
-            w = self._W[:, i]
-            y = float(w @ x)
-            self._d[i] = self._fade * self._d[i] + y * y
-            w += y / self._d[i] * (x - y * w)
+        x, held, d = row.copy(), 0.0, self._d
+        for i, w in enumerate(self._W):
+            y = float(w.dot(x))
+            d[i] = energy = self._fade * d[i] + y * y
+            w += y / energy * (x - y * w)
             # Off what the moved direction shows of it.
-            w /= np.linalg.norm(w)
-            y = float(w @ x)
+            w /= math.sqrt(w.dot(w))
+            y = float(w.dot(x))
             x -= y * w
             held += y * y
         self._seen = self._fade * self._seen + float(row @ row)
@@ -66,18 +67,18 @@ class Spirit:
             self._adapt(*self._energy)
 
     def _adapt(self, low: float, high: float) -> None:
-        k, dim = self._W.shape[1], len(self._W)
+        k, dim = self._W.shape
         if self._held < low * self._seen and k < dim:
             new = np.zeros(dim)
             new[k] = 1.0
-            new -= self._W @ (self._W.T @ new)
-            size = float(np.linalg.norm(new))
+            new -= self._W.T @ (self._W @ new)
+            size = math.sqrt(new.dot(new))
             if size > 0.0:
-                self._W = np.column_stack([self._W, new / size])
+                self._W = np.vstack([self._W, new / size])
                 self._d[k] = FIRST_ENERGY
         elif self._held > high * self._seen and k > 1:
-            self._W = self._W[:, :-1].copy()
+            self._W = self._W[:-1].copy()
 
     def basis(self) -> Array:
         """Return the hidden variables' directions, made orthonormal."""
-        return np.asarray(np.linalg.qr(self._W)[0])
+        return np.asarray(np.linalg.qr(self._W.T)[0])

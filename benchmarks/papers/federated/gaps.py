@@ -78,7 +78,7 @@ def logs(folder: Path, days: float) -> dict[str, Stacked]:
     measure.say(f"gaps: no {motes / 'data.txt'}: the generated room in place (set SUBMERGE_DATA)")
     rng, tables = np.random.default_rng(0), {}
     rows = np.concatenate(list(Room(seed=0, days=days, faults=()).stream(int(DAY))))
-    for name, share in (("room", 0.0), ("room, 30 % of lines out", LEFT_OUT)):
+    for name, share in (("room", 0.0), ("room, 30 % of lines out", LEFT_OUT))[: 1 + (days >= 1)]:
         written(folder / "data.txt", rows, rng, share)
         tables[name] = stacked([folder / "data.txt"], quantity="all")
     return tables

@@ -8,17 +8,18 @@ last reading of the basis, over all calls of all runs. "Resident" is by how much
 process of its own grows (VmHWM, Linux) in each run, after a warm-up: it sees LAPACK's work space
 and the heap's slack, too, and counts pages of 4 kB. "Held" is what is left between calls.
 
-Runs differ by the seed of a method that has one; of others the traced figures agree. The paper's
-figures are of MATLAB's profiler, in which copies of arguments count. Its GROUSE copies the whole
-set into a sparse matrix (C.3): 48 x 7,712 numbers are 2,892 kB of 1,024 bytes, and 2,897 is what it
-prints; 46 and 56 columns make 2,771 (2,773) and 3,374 (3,377). Its PM holds a block of rows. Here
-all rivals change their d x r numbers in place, and the rows of a call are the caller's. So they
-take less than SAPCA, which needs a block beside its directions for the QR and the SVD. SAPCA itself
-takes 94 to 98 kB in the mean, where the paper prints 104 to 205.
+Runs differ by the seed of a method that has one; of others the traced figures agree, and are of one
+run. The paper's figures are of MATLAB's profiler, in which copies of arguments count. Its GROUSE
+copies the whole set into a sparse matrix (C.3): 48 x 7,712 numbers are 2,892 kB of 1,024 bytes, and
+2,897 is what it prints; 46 and 56 columns make 2,771 (2,773) and 3,374 (3,377). Its PM holds a
+block of rows. Here all rivals change their d x r numbers in place, and the rows of a call are the
+caller's. So they take less than SAPCA, which needs a block beside its directions for the QR and the
+SVD. SAPCA itself takes 94 to 98 kB in the mean, where the paper prints 104 to 205.
 """
 
 import gc
 import multiprocessing
+import os
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -60,15 +61,13 @@ PRINTED = {
 }
 """Mean and median of the paper's Table 1, kB."""
 
-PRELOADED = ["contest.streams", "contest.line_up", "rich.table"]
-"""What a process of a resident figure has at once: it starts in a few hundredths of a second."""
-
 
 class Method(NamedTuple):
-    """How a method is made from a seed, and whose it is."""
+    """How a method is made from a seed, whose it is, and whether the seed matters."""
 
     make: Callable[[int], Contender]
     whose: str = "theirs"
+    seeded: bool = False
 
 
 METHODS: dict[str, Method] = {
@@ -77,10 +76,10 @@ METHODS: dict[str, Method] = {
     ADAPTIVE: Method(lambda _: Submerge(SapcaRank(RANK), **PAPERS), "ours"),
     "SPCA: submerge, the paper's settings": Method(lambda _: Submerge(RANK, **PAPERS), "ours"),
     "SPCA as printed": Method(lambda _: Algorithm3(RANK)),
-    "Power Method": Method(lambda seed: PowerMethod(RANK, seed=seed)),
+    "Power Method": Method(lambda seed: PowerMethod(RANK, seed=seed), seeded=True),
     "Frequent Directions, l = r": Method(lambda _: FrequentDirections(RANK)),
     FD: Method(lambda _: FrequentDirections(RANK, 2 * RANK)),
-    "GROUSE": Method(lambda seed: Grouse(RANK, seed=seed)),
+    "GROUSE": Method(lambda seed: Grouse(RANK, seed=seed), seeded=True),
     SPIRIT: Method(lambda _: Spirit(RANK, forgetting=0.9)),
 }
 
@@ -96,6 +95,7 @@ class Used(NamedTuple):
 def traced(make: Callable[[], Contender], rows: measure.Array) -> Used:
     """Let a method learn rows in blocks; watch NumPy's arrays and Python's objects."""
     most = np.zeros(-(-len(rows) // BLOCK) + 1)
+    _learn(make(), rows[: 4 * BLOCK].copy())  # what is made once is no part of it
     gc.collect()
     tracemalloc.start()
     try:
@@ -134,15 +134,15 @@ def figure(quick: bool) -> Figure:
     """Measure all methods on all sets."""
     sets = {name: motes(name, quick=quick) for name in SETS}
     runs = 2 if quick else RUNS
-    # A process each, forked from a small one: nothing that was freed before hides growth.
+    # A process each, forked from a small one that has imported what they need: nothing that was
+    # freed before hides growth, and each starts in a few hundredths of a second.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # of the small one
+    context.set_forkserver_preload(["papers.federated.peak_memory", "rich.table"])
     fresh = ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1)
-    rows = []
+    cases = measure.progress([(of, n) for of in sets for n in METHODS], "federated/peak_memory")
     with fresh:
-        cases = [(of, name) for of in sets for name in METHODS]
-        for of, name in measure.progress(cases, "federated/peak_memory"):
-            rows.append(_row(of, sets[of], name, runs, fresh))
+        rows = [_row(of, sets[of], name, runs, fresh) for of, name in cases]
     return Figure(
         "federated/peak_memory",
         "Grammenos et al., arXiv:1907.08059v1: Table 1",
@@ -167,7 +167,7 @@ def _row(
 ) -> tuple[object, ...]:
     """Return one row of the table: traced here, resident in a new process for each run."""
     made = [partial(METHODS[name].make, seed) for seed in range(runs)]
-    used = [traced(make, each.rows) for make in made]
+    used = [traced(make, each.rows) for make in (made if METHODS[name].seeded else made[:1])]
     calls = np.concatenate([one.most for one in used]) / 1e3
     figures: list[float | None] = [calls.max(), calls.mean(), float(np.median(calls))]
     if memory.can_forget():

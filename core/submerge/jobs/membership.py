@@ -16,7 +16,8 @@ from submerge._linalg import Array
 from submerge.errors import PeerError, ShapeError, UsageError
 from submerge.jobs.arrays import Arrays, expect
 from submerge.jobs.job import Job
-from submerge.jobs.kinds.cluster_scores import KernelScores, check_scores, map_of
+from submerge.jobs.kinds.cluster_scores import KernelScores, check_basis, check_scores, map_of
+from submerge.jobs.kinds.kpca import answer as kpca
 from submerge.jobs.points import LARGEST_READING
 from submerge.kernel.kmeans_rounds import nearest
 
@@ -26,7 +27,11 @@ MOST_BYTES = 1 << 20
 NO_CLUSTER = -1
 """Stands for the cluster of a row that has none."""
 
-KINDS_WITH_CLUSTERS = ("kmeans", "cluster")
+OF_POINTS = ("points", "axes", "mean", "kernel")
+USED = {"kmeans": (), "cluster": ("map", "mean", "basis"), "kpca": OF_POINTS, "nystrom": OF_POINTS}
+"""Arrays of answers that are kept, beside centers and limits of distances."""
+
+KINDS_WITH_CLUSTERS = tuple(USED)
 
 
 class RowClusters(NamedTuple):
@@ -39,7 +44,7 @@ class RowClusters(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterMembership:
-    """Centers (k, width), or of scores (k, clusters - 1), for rows of one schema."""
+    """Centers (k, width), or of scores (k, directions), for rows of one schema."""
 
     job: str
     fingerprint: str
@@ -48,22 +53,25 @@ class ClusterMembership:
     scores: KernelScores | None
     levels: Array  # shares (m,) of rows held out within `limits`, ascending
     limits: Array
+    nbytes: int
 
     @classmethod
     def of(cls, job: Job, answer: Arrays) -> ClusterMembership:
         """Return what is kept of an answer; UsageError without clusters, PeerError if bad."""
         if job.kind not in KINDS_WITH_CLUSTERS:
-            kinds = " and ".join(KINDS_WITH_CLUSTERS)
-            raise UsageError(f"{kinds} have clusters, got a job of kind {job.kind}")
-        used: tuple[str, ...] = ("centers", "distance_levels", "distance_limits")
-        used += () if job.kind == "kmeans" else ("map", "mean", "basis")
+            raise UsageError(f"{', '.join(USED)} have clusters, got a job of kind {job.kind}")
+        used = ("centers", "distance_levels", "distance_limits", *USED[job.kind])
         if missing := [name for name in used if name not in answer]:
             raise PeerError(f"the answer of {job.kind} has no {missing[0]}", kind="shape")
-        if (size := sum(answer[name].nbytes for name in used)) > MOST_BYTES:
+        size = sum(answer[name].nbytes for name in used)
+        if "points" in used:
+            size += 8 * len(np.atleast_1d(answer["points"])) ** 2  # their kernel's inverse root
+        if size > MOST_BYTES:
             raise PeerError(
                 f"clusters are kept up to {MOST_BYTES} bytes, got {size}", kind="oversize"
             )
-        scores = _scores(job, answer) if job.kind == "cluster" else None
+        read = _scores if job.kind == "cluster" else _on_points
+        scores = None if job.kind == "kmeans" else read(job, answer)
         width = job.width if scores is None else scores.basis.shape[1]
         rest = {name: answer[name] for name in used[:3]}
         m = len(rest["distance_levels"]) if rest["distance_levels"].ndim else None
@@ -73,12 +81,7 @@ class ClusterMembership:
             raise PeerError("clusters have at least one center", kind="shape")
         if not _ascends(levels, most=1.0) or not _ascends(limits, most=np.inf):
             raise PeerError("levels and limits ascend", kind="range")
-        return cls(job.id, job.fingerprint, job.width, centers, scores, levels, limits)
-
-    @property
-    def nbytes(self) -> int:
-        of_scores = 0 if self.scores is None else sum(a.nbytes for a in self.scores.arrays.values())
-        return self.centers.nbytes + of_scores
+        return cls(job.id, job.fingerprint, job.width, centers, scores, levels, limits, size)
 
     def assign(self, rows: Array, gaps: npt.NDArray[np.bool_] | None = None) -> RowClusters:
         """Return the clusters of rows (n, width), scaled as the job's; gaps have none."""
@@ -106,12 +109,28 @@ def _scores(job: Job, answer: Arrays) -> KernelScores:
         dim = features.dim(job.width)
     except UsageError as error:
         raise PeerError(str(error), kind="shape") from error
-    if answer["basis"].ndim != 2:
-        raise PeerError("a basis has two axes", kind="shape")
+    if answer["basis"].ndim != 2 or not answer["basis"].shape[1]:
+        raise PeerError("a basis has two axes, and one direction or more", kind="shape")
     check_scores(answer, dim, answer["basis"].shape[1])
-    if not answer["basis"].shape[1]:
-        raise PeerError("a basis has one direction or more", kind="shape")
-    return KernelScores.from_arrays(answer, features)
+    return KernelScores(features, answer["mean"], answer["basis"])
+
+
+def _on_points(job: Job, answer: Arrays) -> KernelScores:
+    """Return the checked scores of an answer of kernel PCA with clusters."""
+    shapes = {"points": (None, job.width), "axes": (None, None), "mean": (None,), "kernel": (4,)}
+    expect({name: answer[name] for name in OF_POINTS}, shapes, single=("points",))
+    axes, mean, centers = answer["axes"], answer["mean"], answer["centers"]
+    more = (centers.shape[1] if centers.ndim == 2 else 0) - axes.shape[1]
+    if more < 0 or not len(answer["points"]) == len(axes) == len(mean):
+        raise PeerError("directions and centers are of the points", kind="shape")
+    check_basis(axes)
+    try:
+        features = kpca.map_of(answer)
+        _ = features.whitening  # now: it may overflow
+    except UsageError as error:
+        raise PeerError(str(error), kind="range") from error
+    # Of directions that the rows do not have all scores are 0.
+    return KernelScores(features, mean, np.pad(axes, ((0, 0), (0, more))))
 
 
 def _ascends(values: Array, *, most: float) -> bool:

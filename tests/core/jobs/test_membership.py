@@ -18,6 +18,8 @@ X, TRUTH = clusters.rings(300, seed=0)
 SETTINGS = {
     "kmeans": {"clusters": 3, "held_out": 0.5},
     "cluster": {"clusters": 2, "held_out": 0.5, "features": 64},
+    "kpca": {"components": 3, "clusters": 2, "held_out": 0.5, "points": 40, "keep": True},
+    "nystrom": {"components": 3, "clusters": 2, "held_out": 0.5, "points": 40, "keep": True},
 }
 
 
@@ -153,6 +155,20 @@ HOSTILE = [
     ("cluster", "basis", np.ones(64, dtype=np.float32)),
     ("cluster", "basis", np.ones((64, 0), dtype=np.float32)),
     ("cluster", "centers", np.ones((2, 2))),
+    ("kpca", "centers", None),
+    ("kpca", "centers", np.ones(())),
+    ("kpca", "centers", np.ones((2, 2))),
+    ("kpca", "points", np.ones((), dtype=np.float32)),
+    ("kpca", "points", np.ones((40, 3), dtype=np.float32)),
+    ("kpca", "points", np.ones((39, 2), dtype=np.float32)),
+    ("kpca", "points", np.full((40, 2), np.inf, dtype=np.float32)),
+    ("kpca", "points", np.ones((400, 2), dtype=np.float32)),
+    ("kpca", "kernel", np.full(4, 9.0)),
+    ("kpca", "kernel", np.ones(3)),
+    ("kpca", "kernel", np.array([3.0, 1e90, 8.0, 1.0])),
+    ("kpca", "mean", np.ones(3)),
+    ("kpca", "axes", np.ones((40, 3))),
+    ("kpca", "axes", np.ones(40)),
 ]
 
 

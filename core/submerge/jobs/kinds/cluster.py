@@ -188,7 +188,7 @@ class ClusterJob:
             found = [summary_of(points.rows, each, n_clusters=self._k) for each in schemas]
             return None, packed(found, self._rank)
         if down.phase == "seed":
-            scores = KernelScores.from_arrays(down.arrays, self._maps(down)[0])
+            scores = KernelScores(self._maps(down)[0], down.arrays["mean"], down.arrays["basis"])
             memory = JobPoints(scores(points.rows), scores(points.held_out))
         return memory, self._kmeans.contribute(None, down, memory, node)[1]
 

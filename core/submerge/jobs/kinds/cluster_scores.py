@@ -12,9 +12,8 @@ from submerge._linalg import Array, Storage
 from submerge.errors import PeerError
 from submerge.features import FeatureMap, RandomFourier, parse
 from submerge.jobs.arrays import Arrays, expect
-from submerge.kernel.spectral import directions, scores
-from submerge.pca.subspace import Subspace, oriented
-from submerge.schema import Schema
+from submerge.kernel.spectral import BLOCK, directions
+from submerge.pca.subspace import Subspace
 
 MOST_TEXT = 1024
 """Characters of a map's spec: it has no landmarks here."""
@@ -28,9 +27,9 @@ OFF = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelScores:
-    """A feature map, the features' mean (dim,), and a basis (dim, clusters - 1), float32.
+    """A feature map, the features' mean (dim,), and a basis (dim, r); r is clusters - 1, or given.
 
-    Scores (n, clusters - 1) of rows are (features of the rows - mean) @ basis.
+    Scores (n, r) of rows are (features of the rows - mean) @ basis.
     """
 
     features: FeatureMap
@@ -45,28 +44,18 @@ class KernelScores:
         basis[:, :used] = summary.basis[:, :used]
         return cls(features, summary.mean, basis)
 
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, features: FeatureMap) -> KernelScores:
-        return cls(features, arrays["mean"], arrays["basis"])
-
     @property
     def arrays(self) -> Arrays:
         """What travels of it, beside the map."""
         return {"mean": self.mean, "basis": self.basis}
 
     def __call__(self, rows: Array) -> Array:
-        """Return the scores of rows (n, channels): (n, clusters - 1)."""
-        schema = Schema(rows.shape[1], features=self.features)
-        summary = oriented(
-            np.ascontiguousarray(self.basis.T),
-            np.ones(self.basis.shape[1]),
-            schema=schema.fingerprint,
-            mean=self.mean,
-            weight=1.0,
-            energy=1.0,
-            spectral_bound=0.0,
-        )
-        return scores(rows, schema, summary, n_clusters=self.basis.shape[1] + 1)
+        """Return the scores of rows (n, channels): (n, r)."""
+        found = np.empty((len(rows), self.basis.shape[1]))
+        for start in range(0, len(rows), BLOCK):
+            part = slice(start, start + BLOCK)
+            found[part] = (self.features.lift(rows[part]) - self.mean) @ self.basis
+        return found
 
 
 def check_scores(arrays: Arrays, dim: int, width: int) -> None:

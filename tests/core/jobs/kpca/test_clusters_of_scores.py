@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from submerge import PeerError
+from submerge.errors import UsageError
 from submerge.features import Gaussian
 from submerge.jobs.kind import PhaseDown
 from submerge.jobs.kinds.kpca.answer import map_of
 from submerge.jobs.kinds.kpca.job import KernelPcaJob
 from submerge.jobs.local_run import run_here, split_here
+from submerge.jobs.membership import ClusterMembership
 from support import clusters, kernels
 from support.job_table import JobTable, job
 
@@ -85,6 +87,30 @@ def test_directions_that_rows_do_not_have_score_0():
     assert (2, 8) == answer["centers"].shape
     assert answer["axes"].shape[1] < 8
     assert not answer["centers"][:, answer["axes"].shape[1] :].any()
+    rows = np.concatenate([*near.values()])
+    kept = ClusterMembership.of(job("kpca", width=3), answer).assign(rows)
+    padded = np.pad(scores(answer, rows), ((0, 0), (0, 8 - answer["axes"].shape[1])))
+    by_hand = np.linalg.norm(padded[:, None] - answer["centers"], axis=2)
+    np.testing.assert_allclose(by_hand.min(axis=1), kept.distances, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["kpca", "nystrom"])
+def test_a_row_is_in_the_cluster_that_the_job_counted_it_in(kind):
+    """What clients keep, and what --rows writes, adds up to the answer's counts and cost."""
+    settings = {**SETTINGS, "held_out": 0.0, "keep": True}
+    parts = servers()
+    answer = run_here(kind, settings, parts)
+    kept = ClusterMembership.of(job(kind, width=3), answer).assign(
+        np.concatenate([*parts.values()])
+    )
+
+    assert np.bincount(kept.numbers).tolist() == answer["cluster_counts"].tolist()
+    np.testing.assert_allclose(np.square(kept.distances).sum(), answer["cost"][0], rtol=1e-9)
+
+
+def test_clusters_are_kept_where_there_are_any():
+    with pytest.raises(UsageError, match="add clusters"):
+        KernelPcaJob({"components": 2, "keep": True}, 3)
 
 
 def test_over_the_machine_the_answer_has_the_same_bytes():

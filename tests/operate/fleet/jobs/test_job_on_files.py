@@ -206,15 +206,17 @@ def test_kmeans_of_real_data(run):
 
 def test_rows_of_files_get_their_cluster(run, pumps, tmp_path):
     """Each row of each file in its order; as many in each cluster as the answer counts."""
-    for kind in ("kmeans", "cluster"):
+    for kind in ("kmeans", "cluster", "kpca", "nystrom"):
         path = tmp_path / f"{kind}.csv"
-        ran = run("jobs", kind, "--clusters", 2, "--json", "--rows", path, "--files", *pumps)
+        asked = ("--clusters", 2, *(("--components", 3) if kind in ("kpca", "nystrom") else ()))
+        ran = run("jobs", kind, *asked, "--json", "--rows", path, "--files", *pumps)
         head, *lines = [line.split(",") for line in path.read_text().splitlines()]
         answer = json.loads(ran.out)["answer"]
 
         assert ["node", "row", "cluster", "distance", "over"] == head
         assert [["pump-1", "1"], ["pump-2", "200"]] == [lines[0][:2], lines[-1][:2]]
-        assert answer["counts"] == [sum(line[2] == number for line in lines) for number in "12"]
+        counts = answer.get("cluster_counts") or answer["counts"]
+        assert counts == [sum(line[2] == number for line in lines) for number in "12"]
 
 
 def test_a_row_with_a_gap_has_no_cluster(run, tmp_path):

@@ -142,14 +142,6 @@ def _limits(answer: Arrays) -> Limits | None:
     """Return the limits of rows that were held out; None where there are none."""
     if "inside_limits" not in answer:
         return None
-
-    def values(of: Array) -> tuple[float, ...]:
-        return tuple(of.tolist())
-
-    return Limits(
-        values(answer["limit_shares"]),
-        values(answer["inside_limits"]),
-        values(answer["t2_limits"]),
-        int(answer["counts"][1]),
-        linear=values(answer["readings_limits"]),
-    )
+    names = ("limit_shares", "inside_limits", "t2_limits", "readings_limits")
+    shares, inside, t2, readings = (tuple(answer[name].tolist()) for name in names)
+    return Limits(shares, inside, t2, int(answer["counts"][1]), linear=readings)

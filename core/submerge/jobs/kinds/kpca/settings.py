@@ -11,7 +11,7 @@ from submerge.features import FeatureMap, Kernel, Polynomial, RandomFourier, Ske
 from submerge.features.kernels import NAMES, kernel_called
 from submerge.features.sketch import Sketch
 from submerge.jobs.job import Settings
-from submerge.jobs.kind import JobSetting, check_known, flag_of, number_of, whole_of
+from submerge.jobs.kind import KEEP, JobSetting, check_known, flag_of, number_of, whole_of
 from submerge.jobs.kinds.kmeans import MOST_CLUSTERS
 from submerge.jobs.points import seed_of
 
@@ -48,6 +48,7 @@ LISTED: tuple[JobSetting, ...] = (
     JobSetting("readings", "flag", "Whether the rows' own directions are found, too.", "true"),
     JobSetting("node_share", "number", "Most points of one participant, as a share.", "0.25"),
     JobSetting("clusters", "whole", "Of k-means of the rows' scores on the directions.", "none"),
+    KEEP,
 )
 
 
@@ -95,6 +96,8 @@ class KpcaSettings(NamedTuple):
             flag_of(settings, "readings", default=True),
             whole_of(settings, "clusters", 0, least=0, most=MOST_CLUSTERS),
         )
+        if flag_of(settings, "keep") and not found.clusters:
+            raise UsageError("keep is of clusters, and the job has none: add clusters=8")
         if found.sample == "leverage":
             found.map_of(found.kernel)  # whether there is such a map
         return found
