@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from submerge.aggregator.alarms.disputes import LeftOutWhy
 from submerge.aggregator.operators import quarantine
@@ -134,6 +134,8 @@ class AlarmView:
     deviations: dict[str, dict[str, float]] = field(default_factory=dict)
     settled: bool = False
     provisional: bool = False
+    incident: str = ""  # the id of the incident that it is a part of
+    parts: list[dict[str, Any]] = field(default_factory=list)  # of an incident, the first first
 
     @property
     def is_quiet(self) -> bool:

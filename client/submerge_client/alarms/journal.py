@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from submerge.protocol.alarm_changes import AlarmEvent, diff
-from submerge.protocol.alarm_status import MARKS, Alarm
+from submerge.protocol.alarm_status import INCIDENT, MARKS, Alarm
 from submerge_client.files import atomic_write, refuse_link, sync_folder
 from submerge_client.logs import say
 
@@ -32,19 +32,53 @@ class Delivered:
         """Return where a new sink begins: what is over counts as delivered, but `begun` ones."""
         over = [each for each in alarms if not each.is_open and each.name not in begun]
         over.sort(key=lambda each: (each.number, each.node))
-        return cls((), _newest([each.name for each in over]))
+        return cls((), _newest([name for each in over for name in _names(each)]))
 
     def after(self, event: AlarmEvent) -> Delivered:
         """Return a copy that counts a start or an end as delivered."""
-        name = event.alarm.name
-        others = tuple(each for each in self.open if each.name != name)
+        names = _names(event.alarm)
+        others = tuple(each for each in self.open if each.name != names[0])
         if event.kind == "start":
             return Delivered((*others, event.alarm), self.over)
-        return Delivered(others, _newest([*(each for each in self.over if each != name), name]))
+        known = frozenset(names)
+        over = (each for each in self.over if each not in known)
+        return Delivered(others, _newest([*over, *names]))
 
     def started(self, alarm: Alarm) -> Alarm | None:
         """Return an alarm as it was when its start was delivered; None if it is not open here."""
         return next((each for each in self.open if each.name == alarm.name), None)
+
+    def subjects(self, alarms: Iterable[Alarm]) -> list[Alarm]:
+        """Return what messages are about: incidents, and alarms that are no part of any."""
+        # An incident keeps the name that it began under here, though an earlier alarm may come late
+        # or leave, and lasts until all its alarms have ended. A part that has begun here ends here.
+        alarms, over = tuple(alarms), frozenset(self.over)
+        begun = {each.name for each in self.open}
+        known, now = ([a for a in some if a.parts] for some in (self.open, alarms))
+        parts = {part.name for each in (*known, *now) for part in each.parts}
+        single = {each.name: each for each in alarms if not each.parts}
+        subjects = [
+            each
+            for name, each in single.items()
+            if name in begun or not (name in parts or f"{INCIDENT}{name}" in over)
+        ]
+        for each in now:
+            same = [one for one in known if not set(one.parts).isdisjoint(each.parts)]
+            if not same and over.isdisjoint(_names(each)):
+                subjects.append(each)
+            subjects += [replace(each, node=one.node, number=one.number) for one in same]
+        for one in known:
+            # Its rates explain it by now, or its first alarms are forgotten: it goes on to its end.
+            left = [single[part.name] for part in one.parts if part.name in single]
+            if left and all(set(one.parts).isdisjoint(each.parts) for each in now):
+                is_open = any(each.is_open for each in left)
+                subjects.append(one if is_open else one.over(max(each.ended for each in left)))
+        return subjects
+
+
+def _names(alarm: Alarm) -> tuple[str, ...]:
+    """Return the names under which an alarm is over; an incident also as if each part was first."""
+    return tuple(dict.fromkeys((alarm.name, *(f"{INCIDENT}{each.name}" for each in alarm.parts))))
 
 
 def undelivered(delivered: Delivered, alarms: Iterable[Alarm]) -> list[AlarmEvent]:
@@ -53,7 +87,8 @@ def undelivered(delivered: Delivered, alarms: Iterable[Alarm]) -> list[AlarmEven
     # Its start may have been delivered when it was over already: its end is still due.
     before = (replace(each, ended=0.0) for each in delivered.open)
     new: list[AlarmEvent] = []
-    for kind, alarm in diff(before, (each for each in alarms if each.name not in over)):
+    subjects = (each for each in delivered.subjects(alarms) if each.name not in over)
+    for kind, alarm in diff(before, subjects):
         if kind == "start" or kind == "end":
             new.append(AlarmEvent(kind, alarm))
         # A node that loses its state file loses its alarms, and nothing else would end them.
@@ -77,7 +112,7 @@ def _newest(names: list[str]) -> tuple[str, ...]:
 FORM = 1
 UNREADABLE = "alarm journal unreadable, starting a new one"
 NOT_WRITTEN = "alarm journal not written: a restart may send alarms again"
-LATER = ("first", "deviations", *MARKS)  # fields of an alarm that were added to the file
+LATER = ("first", "deviations", "parts", *MARKS)  # fields of an alarm that were added to the file
 MOST_BYTES = 1 << 24  # a larger file is no journal
 
 
