@@ -38,13 +38,11 @@ def alarms(
     views = list[AlarmView]()
     for each in chosen:
         ledger, desired = node.ledger(each), node.desired_states(each)
-        found = survey_alarms(ledger, now)
-        whole = incidents_among(found, survey_rates(ledger, now))
-        of = {part.name: one.alarm.name for one in whole for part in one.alarm.parts}
+        found = with_incidents(survey_alarms(ledger, now), survey_rates(ledger, now))
         views += [
-            view_of(each, one, desired.get(one.alarm.node), of.get(one.alarm.name, ""))
-            for one in (*whole, *found)
-            if name is None or one.alarm.node == name
+            view_of(each, one, desired.get(one.alarm.node), incident)
+            for one, incident in found
+            if name is None or (one.alarm.node == name and not one.alarm.parts)
             if one.alarm.is_open or not open_only
         ]
     return sorted(views, key=lambda view: (not view.open, -(view.ended or view.began), view.id))
@@ -68,13 +66,17 @@ def survey_rates(ledger: Ledger | None, now: Now) -> AlarmRates:
     return AlarmRates.of(None if ledger is None else alarm_status(ledger, now, desired=0))
 
 
-def incidents_among(found: Sequence[ReportedAlarm], rates: AlarmRates) -> list[ReportedAlarm]:
-    """Return the incidents among alarms that are reported, each as its first alarm is."""
+def with_incidents(
+    found: Sequence[ReportedAlarm], rates: AlarmRates
+) -> list[tuple[ReportedAlarm, str]]:
+    """Return incidents, each reported as its first alarm is, and alarms with their incident."""
     by_name = {each.alarm.name: each for each in found}
-    return [
-        by_name[whole.parts[0].name]._replace(alarm=whole, denied_by=())
-        for whole in incidents((each.alarm for each in found), rates)
+    whole = [
+        by_name[each.parts[0].name]._replace(alarm=each, denied_by=())
+        for each in incidents((each.alarm for each in found), rates)
     ]
+    of = {part.name: each.alarm.name for each in whole for part in each.alarm.parts}
+    return [(each, of.get(each.alarm.name, "")) for each in (*whole, *found)]
 
 
 def in_order_of_places(surveyed: Sequence[ReportedAlarm]) -> list[ReportedAlarm]:

@@ -136,6 +136,7 @@ class AlarmView:
     provisional: bool = False
     incident: str = ""  # the id of the incident that it is a part of
     parts: list[dict[str, Any]] = field(default_factory=list)  # of an incident, the first first
+    words: str = ""  # on an incident, in a sentence
 
     @property
     def is_quiet(self) -> bool:

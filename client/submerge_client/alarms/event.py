@@ -37,19 +37,23 @@ def facts(alarm: Alarm, group: str) -> dict[str, Any]:
         "withheld": alarm.withheld,
         "verdict": alarm.verdict,
         **{mark: getattr(alarm, mark) for mark in MARKS},
-        **({"parts": [part_facts(part, alarm) for part in alarm.parts]} if alarm.parts else {}),
+        **(incident_facts(alarm) if alarm.parts else {}),
     }
 
 
-def part_facts(part: AlarmPart, incident: Alarm) -> dict[str, Any]:
-    """Return a part of an incident; `after`: so many seconds after the first."""
-    return {
-        "id": part.name,
-        "node": part.node,
-        "began": part.began,
-        "after": rounded(part.began - incident.began),
-        "channel": part.channel,
-    }
+def incident_facts(incident: Alarm) -> dict[str, Any]:
+    """Return its parts, with their seconds `after` the first, and what they have in common."""
+    parts = [
+        {
+            "id": part.name,
+            "node": part.node,
+            "began": part.began,
+            "after": rounded(part.began - incident.began),
+            "channel": part.channel,
+        }
+        for part in incident.parts
+    ]
+    return {"parts": parts, "words": incident_text(incident)}
 
 
 def deviation_facts(deviation: Deviation) -> dict[str, float]:

@@ -53,27 +53,35 @@ class Delivered:
         # An incident keeps the name that it began under here, though an earlier alarm may come late
         # or leave, and lasts until all its alarms have ended. A part that has begun here ends here.
         alarms, over = tuple(alarms), frozenset(self.over)
-        begun = {each.name for each in self.open}
-        known, now = ([a for a in some if a.parts] for some in (self.open, alarms))
-        parts = {part.name for each in (*known, *now) for part in each.parts}
+        begun, subjects = {each.name for each in self.open}, list[Alarm]()
         single = {each.name: each for each in alarms if not each.parts}
-        subjects = [
-            each
-            for name, each in single.items()
-            if name in begun or not (name in parts or f"{INCIDENT}{name}" in over)
+        now = [each for each in alarms if each.parts]
+        for one in (each for each in self.open if each.parts):
+            same = [each for each in now if not set(one.parts).isdisjoint(each.parts)]
+            now = [each for each in now if each not in same]
+            # Rates may explain it by now, and its alarms may be forgotten: it goes on to its end.
+            parts = {*one.parts, *(part for each in same for part in each.parts)}
+            left = [single[part.name] for part in parts if part.name in single]
+            is_open = any(each.is_open for each in left)
+            subjects += [
+                replace(
+                    each,
+                    node=one.node,
+                    number=one.number,
+                    ended=0.0 if is_open else max(each.ended for each in left),
+                    parts=tuple(sorted(parts, key=lambda part: (part.began, part.name))),
+                )
+                for each in (*same, one)[:1]
+                if left
+            ]
+        # Of an incident that is over here, a later alarm is one by itself.
+        subjects += [each for each in now if over.isdisjoint(_names(each))]
+        whole = (*self.open, *subjects)
+        silent = {part.name for each in whole for part in each.parts}
+        silent |= {name for name in single if f"{INCIDENT}{name}" in over}
+        return subjects + [
+            each for name, each in single.items() if name in begun or name not in silent
         ]
-        for each in now:
-            same = [one for one in known if not set(one.parts).isdisjoint(each.parts)]
-            if not same and over.isdisjoint(_names(each)):
-                subjects.append(each)
-            subjects += [replace(each, node=one.node, number=one.number) for one in same]
-        for one in known:
-            # Its rates explain it by now, or its first alarms are forgotten: it goes on to its end.
-            left = [single[part.name] for part in one.parts if part.name in single]
-            if left and all(set(one.parts).isdisjoint(each.parts) for each in now):
-                is_open = any(each.is_open for each in left)
-                subjects.append(one if is_open else one.over(max(each.ended for each in left)))
-        return subjects
 
 
 def _names(alarm: Alarm) -> tuple[str, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from submerge.protocol.alarm_status import CAUSES, MARKS, Alarm, State, excess
-from submerge_client.alarms.event import alarm_of, incident_text
+from submerge.protocol.alarm_status import CAUSES, MARKS, State, excess
 from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 
@@ -220,11 +219,7 @@ def values_text(view: AlarmView) -> str:
 
 def value_lines(views: Sequence[AlarmView]) -> list[str]:
     """Return a line for each open alarm: what the channel most to blame reads, and what not."""
-    lines = [
-        f"{view.id}: {printable(incident_text(alarm_of_view(view)))}"
-        for view in views
-        if view.parts
-    ]
+    lines = [f"{view.id}: {printable(view.words)}" for view in views if view.words]
     for view in views:
         name = next((each for each in view.top if each in view.deviations), None)
         if view.open and name is not None and not view.parts:
@@ -234,10 +229,6 @@ def value_lines(views: Sequence[AlarmView]) -> list[str]:
                 f" {figure(off['expected'])}"
             )
     return lines
-
-
-def alarm_of_view(view: AlarmView) -> Alarm:
-    return alarm_of({name: getattr(view, name) for name in view.__slots__})
 
 
 def duration_text(view: AlarmView) -> str:
