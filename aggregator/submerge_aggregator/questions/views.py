@@ -134,6 +134,8 @@ class AlarmView:
     deviations: dict[str, dict[str, float]] = field(default_factory=dict)
     settled: bool = False
     provisional: bool = False
+    looks: Literal["", "sensor", "process"] = ""  # "" where it cannot be told
+    evidence: str = ""  # for that, in words
     incident: str = ""  # the id of the incident that it is a part of
     parts: list[dict[str, Any]] = field(default_factory=list)  # of an incident, the first first
     words: str = ""  # on an incident, in a sentence

@@ -37,6 +37,7 @@ def facts(alarm: Alarm, group: str) -> dict[str, Any]:
         "withheld": alarm.withheld,
         "verdict": alarm.verdict,
         **{mark: getattr(alarm, mark) for mark in MARKS},
+        **({"looks": alarm.looks.like, "evidence": looks_text(alarm)} if alarm.looks else {}),
         **(incident_facts(alarm) if alarm.parts else {}),
     }
 
@@ -115,6 +116,8 @@ def sentence(event: AlarmEvent) -> str:
         what += f": {excess(alarm.worst)} times the limit"
     whose = ", ".join(f"{channel} {share:.0%}" for channel, share in alarm.top)
     lines = [f"{what[0].upper()}{what[1:]}." + (f" Most of it: {whose}." if whose else "")]
+    if alarm.looks is not None:
+        lines.append(f"Looks like a {alarm.looks.like}: {looks_text(alarm)}.")
     if alarm.parts:
         lines = [f"{incident_text(alarm)}."]
     if alarm.deviations:
@@ -123,6 +126,21 @@ def sentence(event: AlarmEvent) -> str:
     ended += f": {MARKS['settled']}, without a verdict" if over and alarm.settled else ""
     lines.append(f"Began {stamp(alarm.began)}{ended}. {alarm.name}")
     return "\n".join(lines)
+
+
+def looks_text(alarm: Alarm) -> str:
+    """Return the evidence that it is a sensor, or the process; "" if it cannot be told."""
+    if alarm.looks is None:
+        return ""
+    (_, others, left), (channel, _) = alarm.looks, next(iter(alarm.top), ("one channel", 0.0))
+    if alarm.looks.like == "process":
+        return (
+            f"many channels moved together; without {channel} rows are still {left:.2g} times as"
+            " far from normal as usual"
+        )
+    if not left:
+        return f"{channel} alone of {others + 1} channels"
+    return f"{channel} alone; the other {others} channels keep their relations"
 
 
 def incident_text(alarm: Alarm) -> str:

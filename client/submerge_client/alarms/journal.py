@@ -120,7 +120,13 @@ def _newest(names: list[str]) -> tuple[str, ...]:
 FORM = 1
 UNREADABLE = "alarm journal unreadable, starting a new one"
 NOT_WRITTEN = "alarm journal not written: a restart may send alarms again"
-LATER = ("first", "deviations", "parts", *MARKS)  # fields of an alarm that were added to the file
+LATER = (
+    "first",
+    "deviations",
+    "looks",
+    "parts",
+    *MARKS,
+)  # fields of an alarm that were added to the file
 MOST_BYTES = 1 << 24  # a larger file is no journal
 
 

@@ -68,6 +68,14 @@ class Deviation(NamedTuple):
         return self.value - self.expected
 
 
+class Looks(NamedTuple):
+    """Whether an alarm looks like a failing sensor, or like the process that it measures."""
+
+    like: Literal["sensor", "process"]
+    others: int  # channels beside the one most to blame
+    left: float  # squared distance of its rows without that one, over what is usual
+
+
 class AlarmPart(NamedTuple):
     """An alarm that belongs to an incident."""
 
@@ -107,6 +115,7 @@ class Alarm:
     deviations: tuple[Deviation, ...] = ()  # of `top`, in the row with the highest score
     settled: bool = False  # it ended at a new level, and no person had judged it
     provisional: bool = False
+    looks: Looks | None = None  # None where it cannot be told
     parts: tuple[AlarmPart, ...] = ()  # of an incident, in the order of their onsets; never sent
 
     @property
@@ -146,6 +155,8 @@ class Alarm:
                 b"provisional" if self.provisional else b"",
             )
         )
+        if self.looks is not None:
+            known += json.dumps(self.looks).encode()
         if not (self.first or self.deviations or self.settled):
             return known  # as a digest has it that an earlier version kept
         off = "".join(f"{c}\n{v.hex()}\n{e.hex()}\n" for c, v, e in self.deviations)

@@ -228,6 +228,8 @@ def value_lines(views: Sequence[AlarmView]) -> list[str]:
                 f"{view.id}: {name_text(name)} reads {figure(off['value'])}, where the others say"
                 f" {figure(off['expected'])}"
             )
+        if view.open and view.looks:
+            lines.append(f"{view.id}: looks like a {view.looks}, {printable(view.evidence)}")
     return lines
 
 

@@ -63,6 +63,8 @@ def test_an_alarm_is_shown_with_all_that_is_known_of_it(house):
             "deviations": {},
             "settled": False,
             "provisional": False,
+            "looks": "",
+            "evidence": "",
             "incident": "",
             "parts": [],
             "words": "",

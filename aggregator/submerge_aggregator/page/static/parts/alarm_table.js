@@ -62,7 +62,8 @@ function channels(alarm, units) {
     const whose = isIncident(alarm) ? " of its nodes" : "";
     return make("li", {}, named(name), ` ${Math.round(100 * share)} %${whose}`, ...said);
   });
-  return items.length ? [make("ul", { class: "plain" }, ...items)] : "";
+  const looks = alarm.looks ? [make("small", { title: alarm.evidence }, `looks like a ${alarm.looks}`)] : [];
+  return items.length ? [make("ul", { class: "plain" }, ...items), ...looks] : looks;
 }
 
 // -- verdicts
