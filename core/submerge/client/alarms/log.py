@@ -104,12 +104,13 @@ class Evidence:
         return np.asarray(self.scores.blame(known).sum(axis=0) / max(1, len(known)))
 
     def left(self, rows: npt.NDArray[np.intp]) -> Array | None:
-        """Return squared distances without each channel, of the block's rows, or None."""
+        """Return squared distances without each channel and, last, with all: (n, channels + 1)."""
         rows, expected = rows[rows >= 0], self.scores.expected
         if not self.explains or "distance" not in self.scores.even or expected is None:
             return None
         falls = np.square(self.scores.errors[rows + self.before]) / np.maximum(expected, TINY)
-        return np.asarray(self.scores.even["distance"][rows, None] - np.nan_to_num(falls))
+        falls = np.pad(np.nan_to_num(falls), ((0, 0), (0, 1)))
+        return np.asarray(self.scores.even["distance"][rows, None] - falls)
 
     def at(self, row: int, ratio: float) -> PeakRow:
         """Return one of the block's rows in units, whose score is `ratio` times its limit."""
@@ -141,9 +142,9 @@ def last_errors(earlier: tuple[Array, ...], errors: Array, rows: int) -> tuple[A
 BLAMED = 256
 """Rows over their limit that the blame of an alarm covers; with more, the earlier ones fade."""
 
-MOST_LEFT = 1.5
-"""Most that may be left of squared distances without one channel, over the highest of an ordinary
-block, for an alarm to look like a sensor's."""
+MOST_LEFT, MOST_OF_IT = 1.5, 0.14
+"""Most that may be left of squared distances without one channel for an alarm to look like a
+sensor's: over the highest of an ordinary block, or of what they exceed that by."""
 
 PATIENCE, LESS = 2.0, 0.125
 """Longest time that rows of a quiet alarm are withheld, over that between false alarms: its
@@ -170,7 +171,7 @@ class AlarmLog:
     patience: float = PATIENCE  # `LESS` once rows of the open alarm keep to no level
     silences: tuple[Alarm, ...] = ()  # of silent channels, beside all others
     set_aside: tuple[Alarm, ...] = ()
-    # (channels + 1,). Sums of what is left of distances without each channel, and number of rows.
+    # (channels + 2,). Sums of distances without each channel and with all, and number of rows.
     left: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -282,17 +283,18 @@ class AlarmLog:
         return log._amend(top=top, first=alarm.first if alarm.worst else top)._deviating()
 
     def remaining(self, left: Array, usual: float) -> AlarmLog:
-        """Return it with what is left of more rows to blame without each channel, (n, channels)."""
-        n, channels = left.shape
+        """Return it with what is left of more rows to blame without each channel."""
+        n, channels = len(left), left.shape[1] - 1
         more = np.append(left.sum(axis=0), n)
         if len(self.left):
             more += max(0.0, 1 - n / BLAMED) * self.left
-        log = replace(self, left=more)
-        if not (more[-1] and channels > 1 and usual) or self.alarms[0].cause == "stuck":
+        log, rows = replace(self, left=more), more[-1]
+        if not (rows and channels > 1 and usual) or self.alarms[0].cause == "stuck":
             return log
-        each = max(float(more[:-1].min() / more[-1]) / usual, 0.0)
-        like: Literal["sensor", "process"] = "sensor" if each <= MOST_LEFT else "process"
-        return log._amend(looks=Looks(like, channels - 1, each))
+        least, whole = max(float(more[:-2].min() / rows), 0.0), float(more[-2] / rows)
+        is_one = least <= max(MOST_LEFT * usual, usual + MOST_OF_IT * (whole - usual))
+        like: Literal["sensor", "process"] = "sensor" if is_one else "process"
+        return log._amend(looks=Looks(like, channels - 1, least / usual))
 
     def of_sensor(self) -> AlarmLog:
         """Return it with an open alarm that is of one channel, whatever distances say."""

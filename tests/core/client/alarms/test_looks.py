@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.client.alarms.log import AlarmLog, Evidence
+from submerge.client.alarms.log import MOST_LEFT, AlarmLog, Evidence
 from submerge.protocol.alarm_status import Looks
 from support.scored import row_scores
 
@@ -52,16 +52,18 @@ def test_what_is_left_without_a_channel_is_the_distance_of_the_others(channel):
 
 
 def test_a_channel_that_alone_is_off_looks_like_a_sensor():
-    """A bias, or noise; at its own channel alone."""
-    bias, noise = NORMAL.copy(), NORMAL.copy()
+    """A bias, or noise; at its own channel alone. One that is far off is nearly all there is."""
+    bias, noise, far = NORMAL.copy(), NORMAL.copy(), 2.0 * NORMAL
     bias[:, 3] += 4.0
     noise[:, 3] += 5.0 * DRAW.normal(size=40)
+    far[:, 3] += 12.0
 
     for rows in (bias, noise):
         found = looks(rows)
         assert found is not None
         assert ("sensor", 7) == (found.like, found.others)
         assert found.left < 1.0
+    assert ("sensor", True) == (looks(far).like, looks(far).left > MOST_LEFT)
 
 
 def test_channels_that_move_together_look_like_the_process():
@@ -78,7 +80,7 @@ def test_what_is_not_known_is_not_told():
     found = evidence(NORMAL)
     before = found.left(np.array([-2, -1]))
 
-    assert before.shape == (0, CHANNELS)
+    assert before.shape == (0, CHANNELS + 1)
     assert log.remaining(before, 10.0).alarms[0].looks is None
     assert log.remaining(found.left(ALL), 0.0).alarms[0].looks is None
     assert Evidence(found.scores, 0, NORMAL, None).left(ALL) is None
