@@ -17,6 +17,7 @@ class Found:
 
     delay_h : from its start to its alarm; None if there was none
     cause : which score was over its limit
+    looks : "sensor", "process", or "" where that cannot be told
     first, last : whether the right channel was in the top three at once, and in the end
     """
 
@@ -26,6 +27,11 @@ class Found:
     first: bool = False
     last: bool = False
     top: tuple[str, ...] = ()
+    looks: str = ""
+
+
+OF_PROCESS = ("sticking", "feed", "cooling", "compressor wear", "fan wear")
+"""Kinds of the plants that are not of a sensor."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ def _found(fleet: Fleet, member: Member, fault: Injected) -> Found:
             first = member.first_top.get(alarm.number, ())
             delay = (row - fault.start) * fleet.plant.period_s / 3600
             right = set(fault.channels)
-            return Found(
-                fault, delay, alarm.cause, bool(right & {*first}), bool(right & {*last}), last
-            )
+            looks = "" if alarm.looks is None else alarm.looks.like
+            named = bool(right & {*first}), bool(right & {*last})
+            return Found(fault, delay, alarm.cause, *named, last, looks)
     return Found(fault, None)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from alarms_judged import OF_PROCESS
 from report import Table
 
 Outcomes = Sequence[dict[str, Any]]
@@ -119,12 +120,21 @@ def _faults(name: str, runs: Outcomes) -> Table:
                 max(delays) if seen else None,
                 np.mean([found["first"] for found in seen]) if seen else None,
                 np.mean([found["last"] for found in seen]) if seen else None,
+                np.mean([_is_told(found) for found in seen]) if seen else None,
+                np.mean([not found.get("looks") for found in seen]) if seen else None,
                 _counted(found["cause"] for found in seen),
             )
         )
     columns = {"kind": "", "injected": "d", "found": "d", "delay h": ".1f", "worst h": ".1f",
-               "named at once": ".0%", "named": ".0%", "by": ""}  # fmt: skip
+               "named at once": ".0%", "named": ".0%", "looks right": ".0%",
+               "cannot be told": ".0%", "by": ""}  # fmt: skip
     return Table(f"{name}: faults", columns, rows)
+
+
+def _is_told(found: dict[str, Any]) -> bool:
+    """Whether an alarm looks like what its fault is of: a sensor, or the process."""
+    is_process = found["fault"]["kind"] in OF_PROCESS
+    return bool(found.get("looks") == ("process" if is_process else "sensor"))
 
 
 def _of(name: str, runs: Outcomes) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from submerge import SubmergeError
 from submerge.aggregator.alarms.below import ReportedAlarm
+from submerge.aggregator.alarms.incidents import NO_RATES, AlarmRates
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.plan import GroupPlan
 from submerge.aggregator.self_check import UNSENT
@@ -99,6 +100,7 @@ class AlarmsChanged(NamedTuple):
     alarms: tuple[Alarm, ...]
     whole: bool  # no open alarm was left out for lack of room
     believed: tuple[ReportedAlarm, ...] = ()  # the same alarms, and by which child they came
+    rates: AlarmRates = NO_RATES
 
 
 class Reply(NamedTuple):

@@ -23,6 +23,7 @@ from submerge.protocol.alarm_status import (
     Awaited,
     Cause,
     Deviation,
+    Looks,
     TypicalAlarms,
     Verdict,
     Waiting,
@@ -72,6 +73,7 @@ newer_alarms = st.builds(
         deviations=newer[2],
         settled=newer[3],
         provisional=newer[4],
+        looks=newer[5],
     ),
     plain_alarms,
     shares,
@@ -79,6 +81,7 @@ newer_alarms = st.builds(
     st.lists(st.builds(Deviation, short, values, values), max_size=TOP).map(tuple),
     st.booleans(),
     st.booleans(),
+    st.none() | st.builds(Looks, st.sampled_from(("sensor", "process")), numbers, positive),
 )
 """With names short enough for all that an alarm says."""
 

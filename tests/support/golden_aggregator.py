@@ -257,6 +257,12 @@ def of_rows() -> dict[Any, Any]:
     }
 
 
+def of_looks() -> dict[Any, Any]:
+    """A row whose alarms say what they look like."""
+    report = parts.report("pump-7", "pumps", LIVES[0], 12, summary=parts.whole(), final=False)
+    return _row(golden_blocks.report_with_looks(report), 1)
+
+
 def _with_earlier_sums(report: Any) -> Any:
     """Return a site's row while a scale is measured: moments, and sums under the schema before."""
     schema = replace(LINEAR, channels=LINEAR.channels[::-1])

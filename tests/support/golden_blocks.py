@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from submerge.client.alarms.highest import HighestSoFar
 from submerge.client.monitor_state import MonitorState
-from submerge.protocol.alarm_status import Alarm, Waiting
+from submerge.protocol.alarm_status import Alarm, Looks, Waiting
 from submerge.protocol.messages import Model, Report
 from submerge.stats.block_maxima import BlockMaxima
 from support import golden_parts as parts
@@ -45,6 +45,19 @@ def monitor(value: MonitorState) -> MonitorState:
         detector=replace(detector, alarms=_alarms(detector.alarms), hours=hours, highest=highest),
         reference=None if value.reference is None else model(value.reference),
     )
+
+
+def looking(value: tuple[Alarm, ...]) -> tuple[Alarm, ...]:
+    """Return alarms that look like a sensor, and like the process, in turns."""
+    looks = Looks("sensor", 5, 1.25), Looks("process", 5, 4.5)
+    return tuple(replace(each, looks=looks[i % 2]) for i, each in enumerate(value))
+
+
+def report_with_looks(value: Report) -> Report:
+    """Return a report whose alarms say what they look like."""
+    status = value.alarm_status
+    assert status is not None
+    return replace(value, alarm_status=replace(status, alarms=looking(status.alarms)))
 
 
 def _maxima(value: BlockMaxima | None) -> BlockMaxima:

@@ -239,6 +239,17 @@ def of_blocks() -> dict[Any, Any]:
     }
 
 
+def of_looks() -> dict[Any, Any]:
+    """A client whose alarms say whether they look like a sensor or like the process."""
+    kept = of_a_linear_group()
+    first, detector = kept["checkpoint",], kept["lookout",].detector
+    seen = replace(detector, alarms=golden_blocks.looking(detector.alarms))
+    return {
+        ("checkpoint",): replace(first, report=golden_blocks.report_with_looks(first.report)),
+        ("lookout",): replace(kept["lookout",], detector=seen),
+    }
+
+
 def of_a_kernel_group() -> dict[Any, Any]:
     """A client of two memories, whose alarm is that a channel is stuck."""
     desired = DesiredState(

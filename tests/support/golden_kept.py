@@ -47,6 +47,7 @@ CHECKPOINTS: dict[str, Callable[[], dict[Key, Any]]] = {
     "client_factors.checkpoint": golden_client.of_a_group_with_factors,
     "client_average.checkpoint": golden_client.of_a_moving_average,
     "client_blocks.checkpoint": golden_client.of_blocks,
+    "client_looks.checkpoint": golden_client.of_looks,
     "client_rank.checkpoint": golden_client.of_a_group_with_a_rank,
     "client_kernel.checkpoint": golden_client.of_a_kernel_group,
     "client_level.checkpoint": golden_client.of_a_level,
@@ -63,6 +64,7 @@ STORES: dict[str, Callable[[], dict[Key, Any]]] = {
     "root_ages.store": golden_aggregator.of_ages,
     "root_histories.store": golden_aggregator.of_histories,
     "root_rows.store": golden_aggregator.of_rows,
+    "root_looks.store": golden_aggregator.of_looks,
     "root_records.store": golden_aggregator.of_records,
     "root_received.store": golden_aggregator.of_records_as_received,
 }

@@ -357,6 +357,41 @@ def counted(alarm) -> tuple[object, ...]:
     return *always, alarm.peaked, alarm.worst, alarm.cause, alarm.top, alarm.withheld
 
 
+def incident_names(alarms, rates, windows_s) -> list[set[str]]:
+    """The names of the alarms of each incident, the first first: each window by itself, joined."""
+    alarms = [each for each in alarms if not each.provisional]
+    dense: list[set[str]] = []
+    for window_s in windows_s:
+        runs = _overlapping(_windows(alarms, window_s, rates.least(window_s)))
+        for run in runs:
+            within = [each for each in alarms if each.name in run]
+            dense += _windows(within, window_s, rates.least(window_s, apart=len(run)))
+    began = {each.name: (each.began, each.node) for each in alarms}
+    return sorted(_overlapping(dense), key=lambda names: min(began[name] for name in names))
+
+
+def _windows(alarms, window_s, least) -> list[set[str]]:
+    order = sorted(alarms, key=lambda each: (each.began, each.node))
+    found = []
+    for i, first in enumerate(order):
+        within = [each for each in order[i:] if each.began <= first.began + window_s]
+        if len({each.node for each in within}) >= least:
+            found.append({each.name for each in within})
+    return found
+
+
+def _overlapping(sets) -> list[set[str]]:
+    """The sets, as long as any two of them share a name joined into one."""
+    joined = [set(each) for each in sets]
+    while True:
+        pairs = ((a, b) for a in joined for b in joined if a is not b and a & b)
+        pair = next(pairs, None)
+        if pair is None:
+            return joined
+        joined = [each for each in joined if each is not pair[0] and each is not pair[1]]
+        joined.append(pair[0] | pair[1])
+
+
 def alarm_events(before, after) -> list[tuple[str, object]]:
     """What happened between two states without two alarms of one name, a question at a time."""
     events = []

@@ -31,7 +31,7 @@ from submerge_aggregator.history.file import (
     higher,
     hours_of,
 )
-from submerge_aggregator.questions.alarm_survey import view_of
+from submerge_aggregator.questions.alarm_survey import view_of, with_incidents
 from submerge_aggregator.store import primary_code
 from submerge_client.logs import say
 
@@ -101,13 +101,13 @@ class AlarmRows:
         """Take the alarms that a group reports now; those that are not news cost nothing more."""
         group = changed.group
         before, known = self._known.get(group, {}), dict[str, bytes]()
-        for found in changed.believed:
+        for found, incident in with_incidents(changed.believed, changed.rates):
             alarm = found.alarm
             if alarm.is_open and not alarm.verdict:
                 continue
             known[alarm.name] = alarm.revision
             if before.get(alarm.name) != alarm.revision:
-                view = msgspec.json.encode(view_of(group, found, None))
+                view = msgspec.json.encode(view_of(group, found, None, incident))
                 at = alarm.ended or alarm.began
                 self._rows[group, alarm.name] = AlarmRow(group, alarm.name, at, view)
         self._known[group] = known

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from submerge.aggregator.alarms.below import alarms_below
+from submerge.aggregator.alarms.incidents import NO_RATES, AlarmRates, incidents
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.rollup import latest_row_per_node
 from submerge.protocol.alarm_changes import diff
@@ -18,6 +19,7 @@ from submerge.protocol.machine import Key, Now
 from submerge_aggregator.batch import AlarmsChanged
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.notify.urls import SecretUrl, read_urls
+from submerge_aggregator.questions.alarm_survey import survey_rates
 from submerge_client.alarms import Sink, Sinks
 from submerge_client.alarms.factory import journal_of, line_sinks, names_of
 from submerge_client.logs import say
@@ -62,7 +64,8 @@ class AlarmNews:
             if each is not None
         )
         alarms = tuple(found.alarm for found in below.believed)
-        return AlarmsChanged(group, alarms, whole, below.believed)
+        rates = survey_rates(ledger, now)
+        return AlarmsChanged(group, alarms, whole, below.believed, rates)
 
 
 OLD_S = 7 * 86400.0
@@ -77,18 +80,20 @@ class Subtree:
     """
 
     def __init__(self, begun: Iterable[Alarm], patience_s: float) -> None:
-        self._open = {alarm.name: alarm for alarm in begun}
+        self._open = {alarm.name: alarm for alarm in begun if not alarm.parts}
         self._sent = frozenset(self._open)
         self._missing: dict[str, float] = {}
         self._reported: tuple[Alarm, ...] = ()
-        self._whole, self._patience_s = True, patience_s
+        self._whole, self._patience_s, self._rates = True, patience_s, NO_RATES
 
-    def hear(self, reported: tuple[Alarm, ...], *, whole: bool) -> None:
+    def hear(
+        self, reported: tuple[Alarm, ...], *, whole: bool, rates: AlarmRates = NO_RATES
+    ) -> None:
         """Take the alarms of rows; `whole`: no open alarm was left out for lack of room."""
-        self._reported, self._whole = reported, whole
+        self._reported, self._whole, self._rates = reported, whole, rates
 
     def state(self, now_s: float, wall: float) -> tuple[Alarm, ...]:
-        """Return the alarms to send, at a steady and a wall time."""
+        """Return the alarms and the incidents to send, at a steady and a wall time."""
         missing = {
             alarm.name: self._missing.get(alarm.name, now_s)
             for kind, alarm in diff(self._open.values(), self._reported)
@@ -108,7 +113,8 @@ class Subtree:
         self._sent = frozenset(alarm.name for alarm in (*fresh, *believed))
         self._open = {alarm.name: alarm for alarm in (*fresh, *believed) if alarm.is_open}
         self._missing = {name: since for name, since in missing.items() if name in self._open}
-        return tuple(sorted((*fresh, *believed), key=lambda each: (each.number, each.node)))
+        alarms = sorted((*fresh, *believed), key=lambda each: (each.number, each.node))
+        return (*alarms, *incidents(alarms, self._rates))
 
     @property
     def due_s(self) -> float:
@@ -164,7 +170,8 @@ class AlarmNotifier:
         for name in known:
             subtree, sinks = self._groups[name]
             if name in heard:
-                subtree.hear(heard[name].alarms, whole=heard[name].whole)
+                news = heard[name]
+                subtree.hear(news.alarms, whole=news.whole, rates=news.rates)
             now = self._clock()
             if name in heard or subtree.due_s <= now.steady:
                 sinks.update(subtree.state(now.steady, now.wall))

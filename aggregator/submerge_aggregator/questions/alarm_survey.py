@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 from submerge.aggregator.alarms.below import ReportedAlarm, alarm_status, alarms_below
 from submerge.aggregator.alarms.disputes import LeftOutAlarm
+from submerge.aggregator.alarms.incidents import AlarmRates, incidents
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.rollup import census, latest_row_per_node
 from submerge.aggregator.rows.ledger import Ledger
@@ -32,14 +33,18 @@ def alarms(
     *,
     open_only: bool = False,
 ) -> list[AlarmView]:
-    """Return the alarms of one group, or of all: open ones first, then the newest."""
+    """Return incidents and alarms of one group, or of all: open ones first, then the newest."""
     chosen = node.groups if group is None else (group_of(node, group),)
-    views = [
-        view_of(each, found, node.desired_states(each).get(found.alarm.node))
-        for each in chosen
-        for found in survey_alarms(node.ledger(each), now)
-        if (name is None or found.alarm.node == name) and (found.alarm.is_open or not open_only)
-    ]
+    views = list[AlarmView]()
+    for each in chosen:
+        ledger, desired = node.ledger(each), node.desired_states(each)
+        found = with_incidents(survey_alarms(ledger, now), survey_rates(ledger, now))
+        views += [
+            view_of(each, one, desired.get(one.alarm.node), incident)
+            for one, incident in found
+            if name is None or (one.alarm.node == name and not one.alarm.parts)
+            if one.alarm.is_open or not open_only
+        ]
     return sorted(views, key=lambda view: (not view.open, -(view.ended or view.began), view.id))
 
 
@@ -55,6 +60,23 @@ def mark(node: AggregatorNode, now: Now, group: str | None = None) -> str:
 def survey_alarms(ledger: Ledger | None, now: Now) -> tuple[ReportedAlarm, ...]:
     """Return every alarm that rows report, once."""
     return () if ledger is None else alarms_below(ledger, now).believed
+
+
+def survey_rates(ledger: Ledger | None, now: Now) -> AlarmRates:
+    return AlarmRates.of(None if ledger is None else alarm_status(ledger, now, desired=0))
+
+
+def with_incidents(
+    found: Sequence[ReportedAlarm], rates: AlarmRates
+) -> list[tuple[ReportedAlarm, str]]:
+    """Return incidents, each reported as its first alarm is, and alarms with their incident."""
+    by_name = {each.alarm.name: each for each in found}
+    whole = [
+        by_name[each.parts[0].name]._replace(alarm=each, denied_by=())
+        for each in incidents((each.alarm for each in found), rates)
+    ]
+    of = {part.name: each.alarm.name for each in whole for part in each.alarm.parts}
+    return [(each, of.get(each.alarm.name, "")) for each in (*whole, *found)]
 
 
 def in_order_of_places(surveyed: Sequence[ReportedAlarm]) -> list[ReportedAlarm]:
@@ -135,9 +157,11 @@ def desired_state(node: AggregatorNode, now: Now, group: str, name: str) -> Desi
     )
 
 
-def view_of(group: str, found: ReportedAlarm, desired: DesiredState | None) -> AlarmView:
+def view_of(
+    group: str, found: ReportedAlarm, desired: DesiredState | None, incident: str = ""
+) -> AlarmView:
     alarm = found.alarm
-    verdicts = {} if desired is None else desired.accepted
+    verdicts = {} if desired is None or alarm.parts else desired.accepted
     wanted = _word(verdicts[alarm.number]) if alarm.number in verdicts else ""
     return AlarmView(
         **facts(alarm, group),
@@ -146,6 +170,7 @@ def view_of(group: str, found: ReportedAlarm, desired: DesiredState | None) -> A
         reported_by=found.by,
         silent_s=found.silent_s,
         denied_by=found.denied_by,
+        incident=incident,
     )
 
 

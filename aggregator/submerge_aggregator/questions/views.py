@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from submerge.aggregator.alarms.disputes import LeftOutWhy
 from submerge.aggregator.operators import quarantine
@@ -134,6 +134,11 @@ class AlarmView:
     deviations: dict[str, dict[str, float]] = field(default_factory=dict)
     settled: bool = False
     provisional: bool = False
+    looks: Literal["", "sensor", "process"] = ""  # "" where it cannot be told
+    evidence: str = ""  # for that, in words
+    incident: str = ""  # the id of the incident that it is a part of
+    parts: list[dict[str, Any]] = field(default_factory=list)  # of an incident, the first first
+    words: str = ""  # on an incident, in a sentence
 
     @property
     def is_quiet(self) -> bool:

@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import CAUSES, MARKS, Alarm, Deviation, excess, parse_alarm_name
+from submerge.protocol.alarm_status import (
+    CAUSES,
+    MARKS,
+    Alarm,
+    AlarmPart,
+    Deviation,
+    excess,
+    parse_alarm_name,
+)
 from submerge.protocol.names import LAST_SECOND
 
 
@@ -29,7 +37,24 @@ def facts(alarm: Alarm, group: str) -> dict[str, Any]:
         "withheld": alarm.withheld,
         "verdict": alarm.verdict,
         **{mark: getattr(alarm, mark) for mark in MARKS},
+        **({"looks": alarm.looks.like, "evidence": looks_text(alarm)} if alarm.looks else {}),
+        **(incident_facts(alarm) if alarm.parts else {}),
     }
+
+
+def incident_facts(incident: Alarm) -> dict[str, Any]:
+    """Return its parts, with their seconds `after` the first, and what they have in common."""
+    parts = [
+        {
+            "id": part.name,
+            "node": part.node,
+            "began": part.began,
+            "after": rounded(part.began - incident.began),
+            "channel": part.channel,
+        }
+        for part in incident.parts
+    ]
+    return {"parts": parts, "words": incident_text(incident)}
 
 
 def deviation_facts(deviation: Deviation) -> dict[str, float]:
@@ -61,6 +86,10 @@ def alarm_of(facts: Mapping[str, Any]) -> Alarm:
             for channel, each in facts.get("deviations", {}).items()
         ),
         **{mark: facts.get(mark, False) for mark in MARKS},
+        parts=tuple(
+            AlarmPart(each["node"], parse_alarm_name(each["id"])[1], each["began"], each["channel"])
+            for each in facts.get("parts", ())
+        ),
     )
 
 
@@ -73,6 +102,9 @@ def event_facts(event: AlarmEvent, group: str) -> dict[str, Any]:
 
 def headline(event: AlarmEvent) -> str:
     noun = event.alarm.noun
+    if event.alarm.parts:
+        whose = f"{_nodes(event.alarm)} nodes, {event.alarm.node} first"
+        return f"{whose}: {f'an {noun}' if event.kind == 'start' else f'the {noun} is over'}"
     return f"{event.alarm.node}: {noun if event.kind == 'start' else f'the {noun} is over'}"
 
 
@@ -84,12 +116,52 @@ def sentence(event: AlarmEvent) -> str:
         what += f": {excess(alarm.worst)} times the limit"
     whose = ", ".join(f"{channel} {share:.0%}" for channel, share in alarm.top)
     lines = [f"{what[0].upper()}{what[1:]}." + (f" Most of it: {whose}." if whose else "")]
+    if alarm.looks is not None:
+        lines.append(f"Looks like a {alarm.looks.like}: {looks_text(alarm)}.")
+    if alarm.parts:
+        lines = [f"{incident_text(alarm)}."]
     if alarm.deviations:
         lines.append(f"{'; '.join(map(deviation_text, alarm.deviations))}.")
     ended = f", over {stamp(alarm.ended)}" if over else ""
     ended += f": {MARKS['settled']}, without a verdict" if over and alarm.settled else ""
     lines.append(f"Began {stamp(alarm.began)}{ended}. {alarm.name}")
     return "\n".join(lines)
+
+
+def looks_text(alarm: Alarm) -> str:
+    """Return the evidence that it is a sensor, or the process; "" if it cannot be told."""
+    if alarm.looks is None:
+        return ""
+    (_, others, left), (channel, _) = alarm.looks, next(iter(alarm.top), ("one channel", 0.0))
+    if alarm.looks.like == "process":
+        return (
+            f"many channels moved together; without {channel} rows are still {left:.2g} times as"
+            " far from normal as usual"
+        )
+    if not left:
+        return f"{channel} alone of {others + 1} channels"
+    return f"{channel} alone; the other {others} channels keep their relations"
+
+
+def incident_text(alarm: Alarm) -> str:
+    """Return who was first, by how much, and what the nodes of an incident have in common."""
+    nodes, first = _nodes(alarm), alarm.parts[0]
+    second = next(each for each in alarm.parts if each.node != first.node)
+    lead = second.began - first.began
+    by = f", {lead:,.0f} s before {second.node}" if lead >= 0.5 else f", and {second.node} with it"
+    text = f"{first.node} first{by}; {nodes - 1} followed"
+    channel, share = next(iter(alarm.top), ("", 0.0))
+    if share < COMMON:
+        return f"{text}. No channel is common: {first.node} leads"
+    return f"{text}. {channel} on {round(share * nodes)} of {nodes}: a common cause"
+
+
+COMMON = 0.5
+"""Least share of an incident's nodes that blame one channel for it to be common."""
+
+
+def _nodes(alarm: Alarm) -> int:
+    return len({each.node for each in alarm.parts})
 
 
 def deviation_text(deviation: Deviation) -> str:

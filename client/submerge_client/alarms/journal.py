@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from submerge.protocol.alarm_changes import AlarmEvent, diff
-from submerge.protocol.alarm_status import MARKS, Alarm
+from submerge.protocol.alarm_status import INCIDENT, MARKS, Alarm
 from submerge_client.files import atomic_write, refuse_link, sync_folder
 from submerge_client.logs import say
 
@@ -32,19 +32,61 @@ class Delivered:
         """Return where a new sink begins: what is over counts as delivered, but `begun` ones."""
         over = [each for each in alarms if not each.is_open and each.name not in begun]
         over.sort(key=lambda each: (each.number, each.node))
-        return cls((), _newest([each.name for each in over]))
+        return cls((), _newest([name for each in over for name in _names(each)]))
 
     def after(self, event: AlarmEvent) -> Delivered:
         """Return a copy that counts a start or an end as delivered."""
-        name = event.alarm.name
-        others = tuple(each for each in self.open if each.name != name)
+        names = _names(event.alarm)
+        others = tuple(each for each in self.open if each.name != names[0])
         if event.kind == "start":
             return Delivered((*others, event.alarm), self.over)
-        return Delivered(others, _newest([*(each for each in self.over if each != name), name]))
+        known = frozenset(names)
+        over = (each for each in self.over if each not in known)
+        return Delivered(others, _newest([*over, *names]))
 
     def started(self, alarm: Alarm) -> Alarm | None:
         """Return an alarm as it was when its start was delivered; None if it is not open here."""
         return next((each for each in self.open if each.name == alarm.name), None)
+
+    def subjects(self, alarms: Iterable[Alarm]) -> list[Alarm]:
+        """Return what messages are about: incidents, and alarms that are no part of any."""
+        # An incident keeps the name that it began under here, though an earlier alarm may come late
+        # or leave, and lasts until all its alarms have ended. A part that has begun here ends here.
+        alarms, over = tuple(alarms), frozenset(self.over)
+        begun, subjects = {each.name for each in self.open}, list[Alarm]()
+        single = {each.name: each for each in alarms if not each.parts}
+        now = [each for each in alarms if each.parts]
+        for one in (each for each in self.open if each.parts):
+            same = [each for each in now if not set(one.parts).isdisjoint(each.parts)]
+            now = [each for each in now if each not in same]
+            # Rates may explain it by now, and its alarms may be forgotten: it goes on to its end.
+            parts = {*one.parts, *(part for each in same for part in each.parts)}
+            left = [single[part.name] for part in parts if part.name in single]
+            is_open = any(each.is_open for each in left)
+            subjects += [
+                replace(
+                    each,
+                    node=one.node,
+                    number=one.number,
+                    ended=0.0 if is_open else max(each.ended for each in left),
+                    parts=tuple(sorted(parts, key=lambda part: (part.began, part.name))),
+                )
+                for each in (*same, one)[:1]
+                if left
+            ]
+        # Of an incident that is over here, a later alarm is one by itself.
+        subjects += [each for each in now if over.isdisjoint(_names(each))]
+        whole = (*self.open, *subjects)
+        silent = {part.name for each in whole for part in each.parts}
+        silent |= {name for name in single if f"{INCIDENT}{name}" in over}
+        return subjects + [
+            each for name, each in single.items() if name in begun or name not in silent
+        ]
+
+
+def _names(alarm: Alarm) -> tuple[str, ...]:
+    """Return the names under which an alarm is over; an incident also as if each part was first."""
+    return tuple(dict.fromkeys((alarm.name, *(f"{INCIDENT}{each.name}" for each in alarm.parts))))
 
 
 def undelivered(delivered: Delivered, alarms: Iterable[Alarm]) -> list[AlarmEvent]:
@@ -53,7 +95,8 @@ def undelivered(delivered: Delivered, alarms: Iterable[Alarm]) -> list[AlarmEven
     # Its start may have been delivered when it was over already: its end is still due.
     before = (replace(each, ended=0.0) for each in delivered.open)
     new: list[AlarmEvent] = []
-    for kind, alarm in diff(before, (each for each in alarms if each.name not in over)):
+    subjects = (each for each in delivered.subjects(alarms) if each.name not in over)
+    for kind, alarm in diff(before, subjects):
         if kind == "start" or kind == "end":
             new.append(AlarmEvent(kind, alarm))
         # A node that loses its state file loses its alarms, and nothing else would end them.
@@ -77,7 +120,13 @@ def _newest(names: list[str]) -> tuple[str, ...]:
 FORM = 1
 UNREADABLE = "alarm journal unreadable, starting a new one"
 NOT_WRITTEN = "alarm journal not written: a restart may send alarms again"
-LATER = ("first", "deviations", *MARKS)  # fields of an alarm that were added to the file
+LATER = (
+    "first",
+    "deviations",
+    "looks",
+    "parts",
+    *MARKS,
+)  # fields of an alarm that were added to the file
 MOST_BYTES = 1 << 24  # a larger file is no journal
 
 

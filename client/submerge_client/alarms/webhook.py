@@ -115,7 +115,7 @@ class Alertmanager(PlainJson):
             ends = max(starts, min(alarm.ended + skew, theirs))
         alert: dict[str, Any] = {
             "labels": {
-                "alertname": "SubmergeAlarm",
+                "alertname": "SubmergeIncident" if alarm.parts else "SubmergeAlarm",
                 "node": alarm.node,
                 "group": self._group,
                 "channel": first.top[0][0] if first.top else "",
@@ -343,7 +343,8 @@ class WebhookDelivery(Generic[Requested]):
         """Return the open alarm whose last post is the oldest: some servers want repetitions."""
         begun = {each.name for each in delivered.open}
         self._posted_at = {name: at for name, at in self._posted_at.items() if name in begun}
-        open_ = (each for each in alarms if each.is_open and each.name in begun)
+        subjects = delivered.subjects(alarms)
+        open_ = (each for each in subjects if each.is_open and each.name in begun)
         return min(open_, key=self._last_post, default=None)
 
     def _last_post(self, alarm: Alarm) -> float:

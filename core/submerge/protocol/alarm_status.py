@@ -68,9 +68,37 @@ class Deviation(NamedTuple):
         return self.value - self.expected
 
 
+class Looks(NamedTuple):
+    """Whether an alarm looks like a failing sensor, or like the process that it measures."""
+
+    like: Literal["sensor", "process"]
+    others: int  # channels beside the one most to blame
+    left: float  # squared distance of its rows without that one, over what is usual
+
+
+class AlarmPart(NamedTuple):
+    """An alarm that belongs to an incident."""
+
+    node: str
+    number: int
+    began: float
+    channel: str  # most to blame for it at its onset; "" if none is
+
+    @property
+    def name(self) -> str:
+        return f"{self.node}-{self.number:x}"
+
+
+INCIDENT = "incident-"
+"""What an incident's name begins with, before that of the alarm that was first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alarm:
     """A condition that a person has to look at; times are wall time at the node, seconds."""
+
+    # An incident is one with `parts`: node and number are those of the first, and `top` has the
+    # share of its nodes that blame a channel.
 
     node: str
     number: int  # when it began, in milliseconds of a clock that may be wrong; unique for a node
@@ -87,11 +115,13 @@ class Alarm:
     deviations: tuple[Deviation, ...] = ()  # of `top`, in the row with the highest score
     settled: bool = False  # it ended at a new level, and no person had judged it
     provisional: bool = False
+    looks: Looks | None = None  # None where it cannot be told
+    parts: tuple[AlarmPart, ...] = ()  # of an incident, in the order of their onsets; never sent
 
     @property
     def name(self) -> str:
-        """Its name: `pump-3-19aa41f2c30`."""
-        return f"{self.node}-{self.number:x}"
+        """Its name: `pump-3-19aa41f2c30`; of an incident `incident-pump-3-19aa41f2c30`."""
+        return f"{INCIDENT if self.parts else ''}{self.node}-{self.number:x}"
 
     @property
     def is_open(self) -> bool:
@@ -110,6 +140,8 @@ class Alarm:
     @property
     def noun(self) -> str:
         """What to call it in a sentence."""
+        if self.parts:
+            return "incident"
         return f"{MARKS['provisional']} alarm" if self.is_quiet else "alarm"
 
     @property
@@ -123,6 +155,8 @@ class Alarm:
                 b"provisional" if self.provisional else b"",
             )
         )
+        if self.looks is not None:
+            known += json.dumps(self.looks).encode()
         if not (self.first or self.deviations or self.settled):
             return known  # as a digest has it that an earlier version kept
         off = "".join(f"{c}\n{v.hex()}\n{e.hex()}\n" for c, v, e in self.deviations)
@@ -153,6 +187,8 @@ def _revision(alarm: Alarm) -> bytes:
     # 0.0 is added so that equal alarms have equal text: 1 becomes 1.0, and -0.0 becomes 0.0.
     times = [alarm.began + 0.0, alarm.ended + 0.0]
     counted: list[object] = [alarm.node, alarm.number, alarm.version, alarm.verdict, *times]
+    if alarm.parts:
+        counted.append(len(alarm.parts))
     if not alarm.is_open:
         top = [(channel, share + 0.0) for channel, share in alarm.top]
         counted += [alarm.peaked + 0.0, alarm.worst + 0.0, alarm.cause, top, alarm.withheld]

@@ -347,6 +347,8 @@ def _set_verdicts(
     views = _alarms(admin, at.query)
     for each in ids:
         _check_id(each, views)
+    parts = {view.id: tuple(part["id"] for part in view.parts) for view in views}
+    ids = tuple(name for each in ids for name in parts.get(each) or (each,))
     known = {each: [view for view in views if view.id == each] for each in ids}
     groups = {each: _group_of(admin, each, found, at.group) for each, found in known.items()}
     desired_states = []

@@ -36,7 +36,9 @@ def table_of(
     """Return alarms as a table, at a wall time; if `narrow`, an alarm takes several lines."""
     # One channel on a line, so that no name is broken where there is little room.
     between = "\n" if narrow else ", "
+    views = under_incidents(views)
     ids = {view.id: _in_two_lines(view) if narrow else view.id for view in views}
+    ids |= {view.id: f"  {ids[view.id]}" for view in views if view.incident in ids}
     lengths = (len(line) for name in ids.values() for line in name.split("\n"))
     columns: list[Column[AlarmView]] = [
         Column("group", lambda a: a.group, shown=several_groups(views), folds=True),
@@ -55,6 +57,23 @@ def table_of(
         Column("state", lambda a: f",{between[-1]}".join(_state(a)), folds=True, lines=True),
     ]
     return table(views, columns)
+
+
+def under_incidents(views: Sequence[AlarmView]) -> list[AlarmView]:
+    """Return alarms in their order, but parts below their incident, in the order of onsets."""
+    parts: dict[tuple[str, str], list[AlarmView]] = {
+        (view.group, view.id): [] for view in views if view.parts
+    }
+    rest: list[AlarmView] = []
+    for view in sorted(views, key=lambda each: each.began):
+        parts.get((view.group, view.incident), rest).append(view)
+    alone = {id(view) for view in rest}
+    return [
+        each
+        for view in views
+        if id(view) in alone
+        for each in (view, *parts.get((view.group, view.id), ()))
+    ]
 
 
 def table_of_nodes(views: Sequence[NodeView]) -> Table:
@@ -174,6 +193,12 @@ def excess_text(view: AlarmView) -> str:
 
 def channels_text(view: AlarmView, between: str = ", ") -> str:
     """Return the channels to blame, their shares, and how far each is off in its unit."""
+    if view.parts:
+        nodes = len({part["node"] for part in view.parts})
+        each = view.top.items()
+        return between.join(
+            f"{name_text(c)} on {share * nodes:.0f} of {nodes}" for c, share in each
+        )
     off = {name: f" ({figure(each['difference'], '+')})" for name, each in view.deviations.items()}
     return between.join(
         f"{name_text(name)} {share:.0%}{off.get(name, '')}" for name, share in view.top.items()
@@ -194,15 +219,17 @@ def values_text(view: AlarmView) -> str:
 
 def value_lines(views: Sequence[AlarmView]) -> list[str]:
     """Return a line for each open alarm: what the channel most to blame reads, and what not."""
-    lines = []
+    lines = [f"{view.id}: {printable(view.words)}" for view in views if view.words]
     for view in views:
         name = next((each for each in view.top if each in view.deviations), None)
-        if view.open and name is not None:
+        if view.open and name is not None and not view.parts:
             off = view.deviations[name]
             lines.append(
                 f"{view.id}: {name_text(name)} reads {figure(off['value'])}, where the others say"
                 f" {figure(off['expected'])}"
             )
+        if view.open and view.looks:
+            lines.append(f"{view.id}: looks like a {view.looks}, {printable(view.evidence)}")
     return lines
 
 

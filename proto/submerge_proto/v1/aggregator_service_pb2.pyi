@@ -155,7 +155,7 @@ class EarlierSums(_message.Message):
     def __init__(self, fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ...) -> None: ...
 
 class Alarm(_message.Message):
-    __slots__ = ("node", "number", "began_s", "peaked_s", "ended_s", "worst", "cause", "top", "model_version", "withheld", "verdict", "first", "deviations", "settled", "provisional")
+    __slots__ = ("node", "number", "began_s", "peaked_s", "ended_s", "worst", "cause", "top", "model_version", "withheld", "verdict", "first", "deviations", "settled", "provisional", "looks")
     class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         CAUSE_UNSPECIFIED: _ClassVar[Alarm.Cause]
@@ -202,6 +202,23 @@ class Alarm(_message.Message):
         value: float
         expected: float
         def __init__(self, channel: _Optional[str] = ..., value: _Optional[float] = ..., expected: _Optional[float] = ...) -> None: ...
+    class Looks(_message.Message):
+        __slots__ = ("like", "others", "left")
+        class Like(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+            __slots__ = ()
+            LIKE_UNSPECIFIED: _ClassVar[Alarm.Looks.Like]
+            LIKE_SENSOR: _ClassVar[Alarm.Looks.Like]
+            LIKE_PROCESS: _ClassVar[Alarm.Looks.Like]
+        LIKE_UNSPECIFIED: Alarm.Looks.Like
+        LIKE_SENSOR: Alarm.Looks.Like
+        LIKE_PROCESS: Alarm.Looks.Like
+        LIKE_FIELD_NUMBER: _ClassVar[int]
+        OTHERS_FIELD_NUMBER: _ClassVar[int]
+        LEFT_FIELD_NUMBER: _ClassVar[int]
+        like: Alarm.Looks.Like
+        others: int
+        left: float
+        def __init__(self, like: _Optional[_Union[Alarm.Looks.Like, str]] = ..., others: _Optional[int] = ..., left: _Optional[float] = ...) -> None: ...
     NODE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     BEGAN_S_FIELD_NUMBER: _ClassVar[int]
@@ -217,6 +234,7 @@ class Alarm(_message.Message):
     DEVIATIONS_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
     PROVISIONAL_FIELD_NUMBER: _ClassVar[int]
+    LOOKS_FIELD_NUMBER: _ClassVar[int]
     node: str
     number: int
     began_s: float
@@ -232,7 +250,8 @@ class Alarm(_message.Message):
     deviations: _containers.RepeatedCompositeFieldContainer[Alarm.Deviation]
     settled: bool
     provisional: bool
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., began_s: _Optional[float] = ..., peaked_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., worst: _Optional[float] = ..., cause: _Optional[_Union[Alarm.Cause, str]] = ..., top: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., model_version: _Optional[int] = ..., withheld: _Optional[int] = ..., verdict: _Optional[_Union[Alarm.Verdict, str]] = ..., first: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., deviations: _Optional[_Iterable[_Union[Alarm.Deviation, _Mapping]]] = ..., settled: bool = ..., provisional: bool = ...) -> None: ...
+    looks: Alarm.Looks
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., began_s: _Optional[float] = ..., peaked_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., worst: _Optional[float] = ..., cause: _Optional[_Union[Alarm.Cause, str]] = ..., top: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., model_version: _Optional[int] = ..., withheld: _Optional[int] = ..., verdict: _Optional[_Union[Alarm.Verdict, str]] = ..., first: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., deviations: _Optional[_Iterable[_Union[Alarm.Deviation, _Mapping]]] = ..., settled: bool = ..., provisional: bool = ..., looks: _Optional[_Union[Alarm.Looks, _Mapping]] = ...) -> None: ...
 
 class AlarmStatus(_message.Message):
     __slots__ = ("states", "alarms", "open", "watched_s", "allowed", "raised", "confirmed", "armed_in_s", "desired", "silent_s", "typical", "provisional_rows", "waiting")

@@ -23,6 +23,7 @@ from submerge.protocol.alarm_status import (
     Awaited,
     Cause,
     Deviation,
+    Looks,
     TypicalAlarms,
     Verdict,
     Waiting,
@@ -137,6 +138,26 @@ _SHARES = Part(
     ),
 )
 
+_LIKE: dict[str, int] = {
+    "sensor": pb.Alarm.Looks.LIKE_SENSOR,
+    "process": pb.Alarm.Looks.LIKE_PROCESS,
+}
+
+_LOOKS = form(
+    pb.Alarm.Looks,
+    Looks,
+    like=choice(
+        "look",
+        _LIKE,
+    ),
+    others=capped("channels"),
+    left=size("left"),
+)
+
+_LOOKS_OR_NONE: Part[Any] = Part(
+    _LOOKS.made, lambda sent: _LOOKS.read(sent) if sent.like in _LIKE.values() else None
+)
+
 _ALARM = form(
     pb.Alarm,
     Alarm,
@@ -152,6 +173,7 @@ _ALARM = form(
     withheld=READINGS,
     verdict=_VERDICT,
     first=_SHARES,
+    looks=_LOOKS_OR_NONE.maybe,
     **dict.fromkeys(MARKS, PLAIN),
 )
 
@@ -160,7 +182,7 @@ def _alarm(value: Alarm) -> pb.Alarm:
     message: pb.Alarm = _ALARM.made(value)
     message.deviations.extend(_deviations(value))
     # Names of channels may be long: what an alarm said before goes first.
-    for field in ("first", "deviations"):
+    for field in ("looks", "first", "deviations"):
         if message.ByteSize() > MOST_BYTES:
             message.ClearField(field)
     return message

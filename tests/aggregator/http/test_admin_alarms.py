@@ -63,6 +63,11 @@ def test_an_alarm_is_shown_with_all_that_is_known_of_it(house):
             "deviations": {},
             "settled": False,
             "provisional": False,
+            "looks": "",
+            "evidence": "",
+            "incident": "",
+            "parts": [],
+            "words": "",
         }
     ] == house.asks("GET", "/alarms").json
 
@@ -91,6 +96,28 @@ def test_an_alarm_that_two_tell_of_is_one(house):
     assert 2 == len(reported)
     assert (False, 9) == (reported["d-4"]["open"], reported["e-5"]["withheld"])
     assert "e" == reported["e-5"]["reported_by"]
+
+
+def test_an_incident_is_the_same_after_a_move_and_a_restart(tmp_path):
+    """Two of its nodes are below a site at first, and one comes here; nobody has kept it."""
+    watched = {"watched_s": 7.2e6, "allowed": 12.0}
+    three = [alarm(node, number) for node, number in (("d", 4), ("e", 5), ("f", 6))]
+    shown = []
+    with House(tmp_path) as house:
+        passes_on(house, "a", *(alarm_status(each, **watched) for each in three[:2]))
+        message(house, "f", three[2], **watched)
+        shown.append(house.asks("GET", "/alarms").json)
+        house.time.steady += 100.0
+        message(house, "e", three[1], **watched)
+        shown.append(house.asks("GET", "/alarms").json)
+    with House(tmp_path) as house:
+        shown.append(house.asks("GET", "/alarms").json)
+
+    for views in shown:
+        (whole,) = [view for view in views if view["parts"]]
+        assert "incident-d-4" == whole["id"]
+        assert ["d-4", "e-5", "f-6"] == [part["id"] for part in whole["parts"]]
+        assert ["incident-d-4"] * 3 == [each["incident"] for each in views if each != whole]
 
 
 def test_groups_are_separate(tmp_path):

@@ -228,3 +228,33 @@ def test_times_of_lines_are_the_nodes(tmp_path):
         (line,) = map(json.loads, house.path.read_text().splitlines())
 
     assert EPOCH == line["began"]
+
+
+# -- incidents -----------------------------------------------------------------------
+
+WATCHED = {"watched_s": 2000 * 3600.0, "allowed": 12.0}
+
+
+def test_an_incident_is_one_message_with_one_end(tmp_path):
+    """After its first alarm, which comes alone; the others raise none until it is over."""
+    with NotifyingHouse(tmp_path) as house:
+        message(house, "b", alarm("b", 10), **WATCHED)
+        house.until(("start", "b-a"))
+        message(house, "c", alarm("c", 20), **WATCHED)
+        message(house, "d", alarm("d", 30), **WATCHED)
+        begun = [("start", "b-a"), ("start", "incident-b-a")]
+        house.until(*begun)
+        message(house, "e", alarm("e", 40, ended=80.0), **WATCHED)
+        message(house, "b", alarm("b", 10, ended=60.0), **WATCHED)
+        house.until(*begun, ("end", "b-a"))
+    with NotifyingHouse(tmp_path, seq=10) as house:
+        message(house, "c", alarm("c", 20, ended=90.0), **WATCHED)
+        message(house, "d", alarm("d", 30, ended=70.0), **WATCHED)
+        over = [*begun, ("end", "b-a"), ("end", "incident-b-a")]
+        house.until(*over)
+        message(house, "f", alarm("f", 50), **WATCHED)
+        house.until(*over, ("start", "f-32"))
+        end = json.loads(house.path.read_text().splitlines()[3])
+
+    assert ["b", "c", "d", "e"] == [each["node"] for each in end["parts"]]
+    assert EPOCH + 90 == end["ended"]

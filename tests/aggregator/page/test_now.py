@@ -56,6 +56,26 @@ def test_an_open_alarm_says_who_since_when_and_what(paged, page):
     assert "-42" not in page.inner_text("main")
 
 
+def test_an_incident_is_one_sentence_and_one_row_with_its_alarms_below(paged, page):
+    """On the wall, and in the list of alarms; each machine keeps its own tile."""
+    watched = {"watched_s": 7.2e6, "allowed": 12.0}
+    for node, number in (("c", 40), ("d", 10), ("e", 50)):
+        message(paged.house, node, alarm(node, number), **watched)
+    words = "d first, 30 s before c; 2 followed. mote-1 on 3 of 3: a common cause"
+    page.goto(f"{paged.origin}/?group=room")
+    page.locator("#state").get_by_text(f"1 incident: {words}", exact=True).wait_for()
+    assert 3 == page.locator(".tile.alarm").count()
+
+    page.goto(f"{paged.origin}/alarms?group=room")
+    rows = page.locator("#open tbody tr")
+    rows.first.wait_for()
+    assert ["incident-d-a", "↳ d-a", "↳ c-28", "↳ e-32"] == [
+        each.splitlines()[0] for each in rows.locator("th").all_inner_texts()
+    ]
+    assert words in rows.first.inner_text()
+    assert "3 alarms" == page.inner_text("#open-count")
+
+
 def test_a_channel_that_is_silent_says_nothing(paged, page):
     """There is no value that could stand beside another."""
     message(paged.house, "c", alarm("c", worst=0.0, cause="silent", top=(("mote-1", 1.0),)))

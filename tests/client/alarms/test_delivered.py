@@ -8,10 +8,12 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from submerge.aggregator.alarms.incidents import AlarmRates, incidents
 from submerge.protocol.alarm_changes import AlarmEvent
 from submerge.protocol.alarm_status import REMEMBERED, Deviation
 from submerge_client.alarms.journal import MOST, Delivered, Journal, undelivered
@@ -128,6 +130,73 @@ def test_each_start_and_each_end_is_delivered_once_whatever_states_come(seen):
         is_over = any(look not in (1, 2) for look in looks[begun:])
         expected = ["start", "end"][: any(looks) + is_over]
         assert expected == [event for name, event in said if name == alarm(n).name]
+
+
+# -- incidents -------------------------------------------------------------------------------
+
+
+@st.composite
+def nights(draw):
+    """States of alarms at some nodes, which come late, end and are forgotten, with the incidents.
+
+    What is unusual changes with the number of nodes. In the end all alarms are over.
+    """
+    onsets = draw(st.lists(st.integers(0, 5000), min_size=2, max_size=7))
+    states = []
+    for step in range(draw(st.integers(1, 6)) + 1):
+        known = []
+        for n, onset in enumerate(onsets):
+            last = step == 6
+            look = "over" if last else draw(st.sampled_from(("unheard", "open", "open", "over")))
+            if look != "unheard":
+                made = alarm(0, node=f"pump-{n}", number=onset + 1, began=alarm(0).began + onset)
+                ended = made.began + 600.0 if look == "over" else 0.0
+                known.append(replace(made, ended=ended))
+        rates = AlarmRates(draw(st.sampled_from((2, 10, 60))), 1 / (7 * 86400.0), 0, 1e9)
+        states.append((*known, *incidents(known, rates)))
+    whole = [
+        alarm(0, node=f"pump-{n}", number=o + 1, began=alarm(0).began + o)
+        for n, o in enumerate(onsets)
+    ]
+    return [*states, tuple(replace(each, ended=each.began + 600.0) for each in whole)]
+
+
+@settings(max_examples=300)
+@given(nights())
+def test_an_incident_has_one_start_and_one_end_and_no_alarm_is_lost(night):
+    """Whatever comes late, is forgotten or is explained by its rates in the meantime."""
+    delivered, events = Delivered(), []
+    for state in night:
+        for each in undelivered(delivered, state):
+            events.append(each)
+            delivered = msgspec.convert(msgspec.to_builtins(delivered.after(each)), Delivered)
+        assert [] == undelivered(delivered, state)
+
+    assert () == delivered.open
+    for name in {each.alarm.name for each in events}:
+        assert ["start", "end"] == [kind for kind, each in events if each.name == name]
+    alone = {each.alarm.name for each in events if not each.alarm.parts}
+    covered = {part.name for each in events for part in each.alarm.parts}
+    assert {each.name for each in night[-1]} <= alone | covered
+
+
+def test_alarms_of_an_incident_raise_no_other_messages():
+    """But what began before it has its end; one that comes when it is over is by itself."""
+    several = [alarm(0, node=f"pump-{n}", number=n + 1) for n in range(4)]
+    whole = incidents(several, AlarmRates(3, 1 / (7 * 86400.0), 0, 1e9))
+    over = [replace(each, ended=each.began + 60.0) for each in (*several, *whole)]
+    said = []
+    delivered = Delivered()
+    for state in (several[:1], [*several[:3], *whole], [*several, *whole], over, over[:3]):
+        delivered, new = deliver_all(delivered, state)
+        said += new
+    first, name = several[0].name, f"incident-{several[0].name}"
+
+    assert [(first, "start"), (name, "start"), (first, "end"), (name, "end")] == said
+    late = alarm(0, node="pump-9", number=9)
+    joined = incidents([*over[:4], late], AlarmRates(3, 1 / (7 * 86400.0), 0, 1e9))
+    assert 5 == len(joined[0].parts)
+    assert [(late.name, "start")] == deliver_all(delivered, [*over[:4], late, *joined])[1]
 
 
 def test_a_sink_remembers_no_more_than_it_has_to():

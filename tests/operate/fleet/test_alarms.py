@@ -103,6 +103,24 @@ def test_a_person_sees_how_groups_are_watched_and_a_line_an_alarm(alarms, house)
     assert ["c-1", "99", "s", "29", "s", "2.5x", "spe", *blamed, "over"] == second
 
 
+def test_an_incident_has_its_alarms_below_it(alarms, house):
+    """And a sentence: who was first, and what they have in common."""
+    watched = {"watched_s": 2000 * HOUR, "allowed": 12.0}
+    for node, number in (("d", 10), ("c", 40), ("e", 50)):
+        message(house, node, alarm(node, number), **watched)
+    message(house, "b", alarm("b", 5, began=EPOCH - 9000), **watched)
+    out = alarms().out
+
+    names = re.findall(r"^ ( *[a-z-]+-[0-9a-f]+) +\d", out, re.MULTILINE)
+    assert ["incident-d-a", "  d-a", "  c-28", "  e-32", "b-5"] == names
+    assert (
+        "incident-d-a: d first, 30 s before c; 2 followed. mote-1 on 3 of 3: a common cause" in out
+    )
+    found = {each["id"]: each for each in json.loads(alarms("--json").out)}
+    assert ["d-a", "c-28", "e-32"] == [part["id"] for part in found["incident-d-a"]["parts"]]
+    assert ["incident-d-a", ""] == [found[each]["incident"] for each in ("c-28", "b-5")]
+
+
 def test_a_person_sees_which_child_contradicts_the_others(alarms, house):
     """Beside the alarm, and in a line for what has no alarm to stand beside."""
     message(house, "c", alarm("c", 1))

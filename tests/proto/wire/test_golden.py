@@ -22,7 +22,14 @@ from submerge import Schema, Subspace
 from submerge.drill.drill import ChannelAnswer, packed
 from submerge.features import Gaussian, RandomFourier
 from submerge.pca.whole_scatter import WholeScatter
-from submerge.protocol.alarm_status import Alarm, AlarmStatus, Deviation, TypicalAlarms, Waiting
+from submerge.protocol.alarm_status import (
+    Alarm,
+    AlarmStatus,
+    Deviation,
+    Looks,
+    TypicalAlarms,
+    Waiting,
+)
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import (
     Answer,
@@ -334,6 +341,13 @@ GOLDEN: dict[str, Message] = {
             ),
             provisional_rows=1300.0,
             waiting=Waiting("mean", 4, 10),
+        ),
+    ),
+    "report_of_looks": report(
+        summary=None,
+        scores=None,
+        alarm_status=AlarmStatus(
+            AlarmStatus.at("alarm"), (replace(ALARM, looks=Looks("process", 51, 4.75)),), 1
         ),
     ),
     "report_with_a_trail": report(

@@ -293,6 +293,7 @@ def _find_stuck(
     shares = np.zeros(len(log.channels))
     shares[list(stuck)] = 1 / len(stuck)
     log = log.accuse(shares, 1)
+    log = log.of_sensor() if len(stuck) == 1 else log
     evidence = Evidence.of((), block, scores, detector.scaling)
     if evidence is not None and len(block):
         log = log.peaking(evidence.at(len(block) - 1, 0.0))
@@ -390,7 +391,7 @@ def follow(
             i += int(ahead[0])
             at, cause = float(seen.times[i]), seen.causes[i]
             log = log.begin(at, cause, version, limits)
-            log = _blame(log, evidence, seen.raising(i))
+            log = _blame(log, evidence, seen.raising(i), limits)
             blamed = i + 1
         ahead = np.flatnonzero(~seen.high[i:])
         end = i + int(ahead[0]) if len(ahead) else n
@@ -399,7 +400,7 @@ def follow(
             row, ratio = seen.highest(i, end)
             log = log.worsen(ratio, seen.causes[row], float(seen.times[row]))
             # Rows below the limit again belong to the alarm, and no channel is to blame for them.
-            log = _blame(log, evidence, seen.above(blamed, end))
+            log = _blame(log, evidence, seen.above(blamed, end), limits)
             log = _show(log, evidence, row, ratio)
             log, still = log.hold(end - i, each_s)
             held[i : i + still] = True
@@ -410,10 +411,16 @@ def follow(
     return log, alarmed, held
 
 
-def _blame(log: AlarmLog, evidence: Evidence | None, rows: npt.NDArray[np.intp]) -> AlarmLog:
+def _blame(
+    log: AlarmLog, evidence: Evidence | None, rows: npt.NDArray[np.intp], limits: AlarmLimits
+) -> AlarmLog:
     if evidence is None or not len(rows):
         return log
-    return log.accuse(evidence.shares(rows[-BLAME_ROWS:]), len(rows))
+    rows, n = rows[-BLAME_ROWS:], len(rows)
+    left = evidence.left(rows)
+    if left is not None:
+        log = log.remaining(left, limits.ordinary.get("ewma", 0.0))
+    return log.accuse(evidence.shares(rows), n)
 
 
 def _show(log: AlarmLog, evidence: Evidence | None, row: int, ratio: float) -> AlarmLog:

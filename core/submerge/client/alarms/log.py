@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from submerge.client.alarms.limits import AlarmLimits
 from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
+from submerge.pca.expectation import TINY
 from submerge.protocol.alarm_status import (
     MOST_OF_NODE,
     REMEMBERED,
@@ -25,6 +26,7 @@ from submerge.protocol.alarm_status import (
     Alarm,
     Cause,
     Deviation,
+    Looks,
     Verdict,
     most_urgent_first,
 )
@@ -77,6 +79,7 @@ class Evidence:
     rows: Array
     scaling: Scaling | None
     came: Array | None = None  # the rows before they were bounded
+    explains: bool = False  # whether distances fall by the squares of these errors, and no lags
 
     @classmethod
     def of(
@@ -91,12 +94,23 @@ class Evidence:
         if block.gaps is not None:
             # What fills a gap is no reading: a person would look for it in vain.
             rows = np.where(block.gaps[:, : errors.shape[1]], np.nan, rows)
-        return cls(replace(scores, errors=errors), before, rows, scaling, block.came)
+        explains = block.rows.shape == scores.errors.shape and scores.linear is None
+        scores = replace(scores, errors=errors)
+        return cls(scores, before, rows, scaling, block.came, explains)
 
     def shares(self, rows: npt.NDArray[np.intp]) -> Array:
         """Return the mean share of each channel in rows of the block; -1 is the row before it."""
         known = rows[rows >= -self.before] + self.before
         return np.asarray(self.scores.blame(known).sum(axis=0) / max(1, len(known)))
+
+    def left(self, rows: npt.NDArray[np.intp]) -> Array | None:
+        """Return squared distances without each channel and, last, with all: (n, channels + 1)."""
+        rows, expected = rows[rows >= 0], self.scores.expected
+        if not self.explains or "distance" not in self.scores.even or expected is None:
+            return None
+        falls = np.square(self.scores.errors[rows + self.before]) / np.maximum(expected, TINY)
+        falls = np.pad(np.nan_to_num(falls), ((0, 0), (0, 1)))
+        return np.asarray(self.scores.even["distance"][rows, None] - falls)
 
     def at(self, row: int, ratio: float) -> PeakRow:
         """Return one of the block's rows in units, whose score is `ratio` times its limit."""
@@ -128,6 +142,10 @@ def last_errors(earlier: tuple[Array, ...], errors: Array, rows: int) -> tuple[A
 BLAMED = 256
 """Rows over their limit that the blame of an alarm covers; with more, the earlier ones fade."""
 
+MOST_LEFT, MOST_OF_IT = 1.5, 0.14
+"""Most that may be left of squared distances without one channel for an alarm to look like a
+sensor's: over the highest of an ordinary block, or of what they exceed that by."""
+
 PATIENCE, LESS = 2.0, 0.125
 """Longest time that rows of a quiet alarm are withheld, over that between false alarms: its
 limits know little of what takes longer. Less where they keep to no level: on the first days most
@@ -153,6 +171,8 @@ class AlarmLog:
     patience: float = PATIENCE  # `LESS` once rows of the open alarm keep to no level
     silences: tuple[Alarm, ...] = ()  # of silent channels, beside all others
     set_aside: tuple[Alarm, ...] = ()
+    # (channels + 2,). Sums of distances without each channel and with all, and number of rows.
+    left: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def listed(self) -> tuple[Alarm, ...]:
@@ -203,6 +223,7 @@ class AlarmLog:
             held_s=0.0,
             patience=PATIENCE,
             blame=np.zeros(len(self.channels)),
+            left=np.zeros(0),
             raised=self.raised + limits.promised,
             peak=PeakRow.kept(None, self.channels),
         )
@@ -225,6 +246,8 @@ class AlarmLog:
         if new:
             top = tuple((channel, 1 / len(new)) for channel in new[:TOP])
             alarm = replace(self._new(at, "silent", version), top=top, first=top)
+            if len(new) == 1:
+                alarm = replace(alarm, looks=Looks("sensor", len(self.channels) - 1, 0.0))
             silences = (alarm, *silences[: REMEMBERED - 1])
         return replace(self, silences=silences)
 
@@ -258,6 +281,24 @@ class AlarmLog:
         top = tuple((self.channels[j], float(blame[j]) / whole) for j in _largest(blame))
         # No row has counted yet: these are the rows that raise it.
         return log._amend(top=top, first=alarm.first if alarm.worst else top)._deviating()
+
+    def remaining(self, left: Array, usual: float) -> AlarmLog:
+        """Return it with what is left of more rows to blame without each channel."""
+        n, channels = len(left), left.shape[1] - 1
+        more = np.append(left.sum(axis=0), n)
+        if len(self.left):
+            more += max(0.0, 1 - n / BLAMED) * self.left
+        log, rows = replace(self, left=more), more[-1]
+        if not (rows and channels > 1 and usual) or self.alarms[0].cause == "stuck":
+            return log
+        least, whole = max(float(more[:-2].min() / rows), 0.0), float(more[-2] / rows)
+        is_one = least <= max(MOST_LEFT * usual, usual + MOST_OF_IT * (whole - usual))
+        like: Literal["sensor", "process"] = "sensor" if is_one else "process"
+        return log._amend(looks=Looks(like, channels - 1, least / usual))
+
+    def of_sensor(self) -> AlarmLog:
+        """Return it with an open alarm that is of one channel, whatever distances say."""
+        return self._amend(looks=Looks("sensor", len(self.channels) - 1, 0.0))
 
     def peaking(self, peak: PeakRow) -> AlarmLog:
         """Return it with a row that is the highest of the open alarm so far."""

@@ -2,7 +2,7 @@
 
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { CAUSES, beside, blamed, doubts, marks } from "../shared/causes.js";
+import { CAUSES, beside, blamed, doubts, isIncident, marks, underIncidents } from "../shared/causes.js";
 import { named, nodeLink } from "../shared/named.js";
 import { orderButton } from "../shared/orders.js";
 import { table } from "../shared/table.js";
@@ -17,10 +17,10 @@ export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
   const now = Date.now() / 1000;
   const headings = ["Alarm", ...(ofNode ? [] : ["Node"]), "State", "Began", "Lasted"];
   headings.push("Score", "Cause", "Channels to blame", "Verdict");
-  const rows = alarms.map((alarm) => {
+  const rows = underIncidents(alarms).map((alarm) => {
     const lasted = (alarm.ended ?? now) - alarm.began;
     return [
-      named(alarm.id),
+      idOf(alarm),
       ...(ofNode ? [] : [nodeLink(about.group, alarm.node)]),
       state(alarm),
       moment(alarm.began),
@@ -28,7 +28,7 @@ export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
       { number: alarm.worst ? `${excess(alarm.worst)} × limit` : "" },
       make("abbr", { title: CAUSES[alarm.cause] ?? "" }, alarm.cause),
       channels(alarm, about.units),
-      verdict(about.group, alarm, about.remembered.has(alarm.id)),
+      isIncident(alarm) ? "" : verdict(about.group, alarm, about.remembered.has(alarm.id)),
     ];
   });
   return table(label, headings, rows, { stacks: true });
@@ -37,6 +37,13 @@ export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
 /** Return the words of an alarm's state that a filter knows. */
 export function verdictOf(alarm) {
   return alarm.wanted || alarm.verdict || "none";
+}
+
+function idOf(alarm) {
+  if (isIncident(alarm)) {
+    return make("div", {}, named(alarm.id), make("p", {}, named(alarm.words, 400)));
+  }
+  return alarm.incident ? make("span", { title: `of ${alarm.incident}` }, "↳ ", named(alarm.id)) : named(alarm.id);
 }
 
 function state(alarm) {
@@ -48,13 +55,15 @@ function state(alarm) {
 }
 
 function channels(alarm, units) {
-  const [first] = blamed(alarm);
+  const [first] = isIncident(alarm) ? [] : blamed(alarm);
   const items = Object.entries(alarm.top).map(([name, share]) => {
     const off = name === first && alarm.deviations[name];
     const said = off ? [": ", ...beside(off.value, off.expected, units.get(name))] : [];
-    return make("li", {}, named(name), ` ${Math.round(100 * share)} %`, ...said);
+    const whose = isIncident(alarm) ? " of its nodes" : "";
+    return make("li", {}, named(name), ` ${Math.round(100 * share)} %${whose}`, ...said);
   });
-  return items.length ? [make("ul", { class: "plain" }, ...items)] : "";
+  const looks = alarm.looks ? [make("small", { title: alarm.evidence }, `looks like a ${alarm.looks}`)] : [];
+  return items.length ? [make("ul", { class: "plain" }, ...items), ...looks] : looks;
 }
 
 // -- verdicts

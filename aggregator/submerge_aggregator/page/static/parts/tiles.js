@@ -4,7 +4,7 @@ import { levelWords, LEAST } from "../charts/levels.js";
 import { make } from "../shared/build.js";
 import { CAUSES, doubts, marks, reading } from "../shared/causes.js";
 import { below, pathOf } from "../shared/ask.js";
-import { nodeLink, nothing } from "../shared/named.js";
+import { named, nodeLink, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
 import { shown } from "../shared/text.js";
 import { ago, count, excess, moment } from "../shared/words.js";
@@ -73,6 +73,7 @@ function alarmLines(alarm, group, units) {
   return [
     make("p", { class: "reads" }, ...reading(alarm, units)),
     make("p", { class: "quiet" }, "since ", since, `, for ${ago(Date.now() / 1000 - alarm.began)}${worst}: ${CAUSES[alarm.cause] ?? shown(alarm.cause)}`),
+    ...(alarm.looks ? [make("p", { class: "quiet" }, named(`looks like a ${alarm.looks}: ${alarm.evidence}`, 400))] : []),
     ...doubts(alarm).map((each) => make("p", { class: "doubt" }, shown(each, 400))),
     make("p", {}, verdict),
   ];

@@ -31,6 +31,21 @@ export function isQuiet(alarm) {
   return alarm.provisional;
 }
 
+/** Return whether it is an incident: alarms of several nodes as one. */
+export function isIncident(alarm) {
+  return Boolean(alarm.parts?.length);
+}
+
+/** Return alarms in their order, but those of an incident below it, as they began. */
+export function underIncidents(alarms) {
+  const whole = new Set(alarms.filter(isIncident).map(({ id }) => id));
+  const partsOf = ({ id }) =>
+    alarms.filter(({ incident }) => incident === id).toSorted((a, b) => a.began - b.began);
+  return alarms
+    .filter(({ incident }) => !whole.has(incident))
+    .flatMap((each) => (isIncident(each) ? [each, ...partsOf(each)] : [each]));
+}
+
 // As `submerge up` has it: a further channel is named only if it has such a part of the first's share.
 const FAINT = 0.1;
 

@@ -16,7 +16,14 @@ const NAMED = 3;
  *
  * It is good only where every machine is held against limits that keep their promise.
  */
-export function headline(alarms, fleet) {
+export function headline(alarms, fleet, incidents = []) {
+  if (incidents.length) {
+    const ids = incidents.map(({ id }) => id);
+    const rest = alarms.filter(({ incident }) => !ids.includes(incident));
+    const also = rest.length ? `; ${headline(rest, fleet).text}` : "";
+    const words = shown(incidents[0].words, 200);
+    return { kind: "bad", text: `${count(incidents.length, "incident")}: ${words}${also}` };
+  }
   if (alarms.length) {
     const noun = alarms.every(isQuiet) ? "provisional alarm" : "open alarm";
     const names = alarms.slice(0, NAMED).map(({ node, top }) => {

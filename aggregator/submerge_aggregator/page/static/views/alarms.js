@@ -2,7 +2,7 @@
 
 import { alarmTable, verdictOf } from "../parts/alarm_table.js";
 import { get } from "../shared/ask.js";
-import { isQuiet } from "../shared/causes.js";
+import { isIncident, isQuiet } from "../shared/causes.js";
 import { follow } from "../shared/live.js";
 import { named, nothing, problem, unitsOf } from "../shared/named.js";
 import { ORDERED, reason } from "../shared/orders.js";
@@ -111,10 +111,9 @@ function draw() {
 function show(id, label, alarms, none) {
   const wanted = alarms.filter(isWanted);
   const host = place(id);
+  const [some, whole] = [wanted, alarms].map((of) => of.filter((each) => !isIncident(each)).length);
   place(`${id}-count`).textContent =
-    wanted.length === alarms.length
-      ? count(alarms.length, "alarm")
-      : `${wanted.length} of ${count(alarms.length, "alarm")}`;
+    some === whole ? count(whole, "alarm") : `${some} of ${count(whole, "alarm")}`;
   const empty = alarms.length ? "No alarm is as the filter says." : none;
   refill(host, wanted.length ? alarmTable(label, wanted, about) : nothing(empty));
 }

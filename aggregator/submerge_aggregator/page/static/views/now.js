@@ -6,7 +6,7 @@ import { bandChart, strangest, valuesInTime } from "../parts/values.js";
 import { machines, tiles } from "../parts/tiles.js";
 import { below, get, pathOf } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { beside, blamed } from "../shared/causes.js";
+import { beside, blamed, isIncident } from "../shared/causes.js";
 import { follow } from "../shared/live.js";
 import { whileLooked } from "../shared/looked.js";
 import { named, nodeLink, nothing, problem, unitsOf } from "../shared/named.js";
@@ -31,7 +31,7 @@ const { group } = await start();
 const given = Number(new URLSearchParams(location.search).get("hours"));
 // Until somebody chooses, the range follows the age of the scores.
 let hours = HOURS.includes(given) ? given : null;
-let [fleet, known, alarms] = [{ rows: [], silent: [] }, false, null];
+let [fleet, known, alarms, incidents] = [{ rows: [], silent: [] }, false, null, []];
 const levels = new Map();
 let units = new Map();
 
@@ -46,7 +46,8 @@ const lookAtWorst = whileLooked(place("worst"), VALUES_S, showWorst, (error) => 
 follow("alarms", async () => {
   units = await unitsOf(group);
   const open = await get(["api", "alarms"], { group, open: 1 });
-  alarms = open.sort((a, b) => b.began - a.began);
+  alarms = open.filter((each) => !isIncident(each)).sort((a, b) => b.began - a.began);
+  incidents = open.filter(isIncident);
   draw();
 });
 follow("fleet", async () => {
@@ -66,7 +67,7 @@ function draw() {
     return;
   }
   lookAtWorst();
-  const { text, kind } = headline(alarms, fleet);
+  const { text, kind } = headline(alarms, fleet, incidents);
   // Said again only if it differs: a screen reader would read it each time.
   if (place("state").textContent !== text) {
     place("state").textContent = text;

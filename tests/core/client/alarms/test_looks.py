@@ -1,0 +1,86 @@
+"""What an alarm looks like: one channel without which all is normal, or many that moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from submerge.client.alarms.limits import AlarmLimits
+from submerge.client.alarms.log import MOST_LEFT, AlarmLog, Evidence
+from submerge.protocol.alarm_status import Looks
+from support.scored import row_scores
+
+CHANNELS = 8
+NAMES = tuple(f"c{j}" for j in range(CHANNELS))
+DRAW = np.random.default_rng(5)
+LOADINGS = DRAW.normal(size=(CHANNELS, 2))
+COVARIANCE = LOADINGS @ LOADINGS.T + 0.1 * np.eye(CHANNELS)
+NORMAL = DRAW.multivariate_normal(np.zeros(CHANNELS), COVARIANCE, size=40)
+ALL = np.arange(40)
+
+
+def evidence(rows: np.ndarray) -> Evidence:
+    """Return what a model that knows the covariance says of rows."""
+    inverse = np.linalg.inv(COVARIANCE)
+    off, alone = rows @ inverse, np.diag(inverse)
+    distance = (off * rows).sum(axis=1)
+    scores = row_scores(distance, distance, off / alone, expected=1 / alone)
+    scores = replace(scores, even={**scores.even, "distance": distance})
+    return Evidence(scores, 0, rows, None, explains=True)
+
+
+def looks(rows: np.ndarray) -> Looks | None:
+    log = AlarmLog("n", NAMES, 1e6).begin(1.0, "ewma", 1, AlarmLimits())
+    left = evidence(rows).left(ALL)
+    assert left is not None
+    for part in np.array_split(left, 5):
+        log = log.remaining(part, usual=CHANNELS + 2.0)
+    return log.alarms[0].looks
+
+
+@pytest.mark.parametrize("channel", range(CHANNELS))
+def test_what_is_left_without_a_channel_is_the_distance_of_the_others(channel):
+    """As if nobody had measured it."""
+    others = np.arange(CHANNELS) != channel
+    apart = NORMAL[:, others]
+    expected = apart @ np.linalg.inv(COVARIANCE[np.ix_(others, others)])
+
+    left = evidence(NORMAL).left(ALL)
+    np.testing.assert_allclose((expected * apart).sum(axis=1), left[:, channel])
+
+
+def test_a_channel_that_alone_is_off_looks_like_a_sensor():
+    """A bias, or noise; at its own channel alone. One that is far off is nearly all there is."""
+    bias, noise, far = NORMAL.copy(), NORMAL.copy(), 2.0 * NORMAL
+    bias[:, 3] += 4.0
+    noise[:, 3] += 5.0 * DRAW.normal(size=40)
+    far[:, 3] += 12.0
+
+    for rows in (bias, noise):
+        found = looks(rows)
+        assert found is not None
+        assert ("sensor", 7) == (found.like, found.others)
+        assert found.left < 1.0
+    assert ("sensor", True) == (looks(far).like, looks(far).left > MOST_LEFT)
+
+
+def test_channels_that_move_together_look_like_the_process():
+    """Along a direction that they share, farther than usual; or a few against the others."""
+    along = NORMAL + 12.0 * LOADINGS[:, 0]
+    against = NORMAL + 1.5 * DRAW.choice((-1.0, 1.0), CHANNELS)
+
+    assert ["process", "process"] == [looks(rows).like for rows in (along, against)]
+
+
+def test_what_is_not_known_is_not_told():
+    """Rows before the block, a kernel's features, lags, or no limits yet."""
+    log = AlarmLog("n", NAMES, 1e6).begin(1.0, "ewma", 1, AlarmLimits())
+    found = evidence(NORMAL)
+    before = found.left(np.array([-2, -1]))
+
+    assert before.shape == (0, CHANNELS + 1)
+    assert log.remaining(before, 10.0).alarms[0].looks is None
+    assert log.remaining(found.left(ALL), 0.0).alarms[0].looks is None
+    assert Evidence(found.scores, 0, NORMAL, None).left(ALL) is None
