@@ -181,6 +181,10 @@ def _limits(result: JobResult) -> str:
     if not {"limit_shares", "spe_limits", "t2_limits"} <= answer.keys():
         if answer["counts"][1]:
             return f"none: they need {FEWEST} rows held out or more"
+        if result.record.job.settings.get("held_out"):
+            return (
+                "none: rows are held out in groups of eight of a node, and the share has no group"
+            )
         return "none: --held-out 20% measures them on rows that are not learnt"
     at = int(np.abs(answer["limit_shares"] - SHOWN_LIMIT).argmin())
     said = (
