@@ -182,9 +182,7 @@ def _limits(result: JobResult) -> str:
         if answer["counts"][1]:
             return f"none: they need {FEWEST} rows held out or more"
         if result.record.job.settings.get("held_out"):
-            return (
-                "none: rows are held out in groups of eight, and this share of a node is none"
-            )
+            return "none: rows are held out in groups of eight, and this share of a node is none"
         return "none: --held-out 20% measures them on rows that are not learnt"
     at = int(np.abs(answer["limit_shares"] - SHOWN_LIMIT).argmin())
     said = (
