@@ -105,18 +105,17 @@ def test_a_node_that_is_forgotten_is_gone(fleet, visited):
     assert [] == node_of(fleet)["rows"]
 
 
-@pytest.mark.parametrize("label", ["Accept", "Reject"])
-def test_a_verdict_on_an_alarm_is_done_when_its_node_confirms_it(fleet, visited, label):
+@pytest.mark.parametrize(("word", "verdict"), [("normal", "accepted"), ("a fault", "rejected")])
+def test_a_verdict_on_an_alarm_is_done_when_its_node_confirms_it(fleet, visited, word, verdict):
     page = opened(visited.page(), fleet.origin, "alarms")
-    page.click(f"#open button:text-is('{label}')")
+    page.click(f"#open button:text-is('This is {word}')")
     page.click("dialog button.main")
     says(page, "taken, on its way")
-    page.wait_for_selector(f"#open small:has-text('to be {label.lower()}ed')")
+    page.wait_for_selector(f"#open small:has-text('to be {word}')")
 
-    verdict = f"{label.lower()}ed"
     (known,) = fleet.alarms(OPEN)
     fleet.reports(OPEN, replace(known, verdict=verdict))
-    says(page, f"{label} {OPEN}-3: done")
+    says(page, f"{OPEN}-3 is {word}: done")
     page.wait_for_selector(f"#open .badge.{verdict}")
 
 

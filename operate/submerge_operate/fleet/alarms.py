@@ -1,4 +1,4 @@
-"""`submerge alarms`: list the alarms below an aggregator, accept them or reject them."""
+"""`submerge alarms`: list the alarms below an aggregator, and say what they are."""
 
 from __future__ import annotations
 
@@ -156,9 +156,19 @@ def _alarm(view: AlarmView) -> Alarm:
 NARROW = 120  # on fewer columns an alarm may take several lines
 
 
-@click.group(cls=ListedFirst, epilog="Example: submerge alarms --follow --config root.toml")
+OLD = {"accept": "normal", "reject": "fault"}
+
+
+class AlarmCommands(ListedFirst):
+    """Its commands, by the words of earlier versions as well."""
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return super().get_command(ctx, OLD.get(name, name))
+
+
+@click.group(cls=AlarmCommands, epilog="Example: submerge alarms --follow --config root.toml")
 def command() -> None:
-    """See the alarms of all nodes below an aggregator, and accept or reject them.
+    """See the alarms of all nodes below an aggregator, and say which are normal, or faults.
 
     Any aggregator will do: reports carry alarms up to the root. It is reached through the
     socket beside its store, as the user that it runs as, or with --at from another machine.
@@ -243,9 +253,9 @@ _verdict_command = functools.partial(
 )
 
 
-@_verdict_command("alarms accept pump-3-19aa41f2c30")
-def accept(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
-    """Accept ID: it is no fault, but normal from now on, and learnt.
+@_verdict_command("alarms normal pump-3-19aa41f2c30")
+def normal(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
+    """Say that ID is normal: no fault, and learnt from now on (before: accept).
 
     The alarm ends, and readings like these raise no other. An alarm that is over is only marked:
     what was withheld during it is not learnt. This cannot be taken back.
@@ -253,9 +263,9 @@ def accept(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: b
     _set_verdicts(at, ids, "accept", anyway=anyway, as_json=as_json)
 
 
-@_verdict_command("alarms reject pump-3-19aa41f2c30")
-def reject(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
-    """Reject ID: it is a fault, and never learnt, however long it lasts.
+@_verdict_command("alarms fault pump-3-19aa41f2c30")
+def fault(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bool) -> None:
+    """Say that ID is a fault: never learnt, however long it lasts (before: reject).
 
     It stays open until readings are normal again, and counts as confirmed. Without a verdict
     it ends as settled once readings have kept to a new level for a day, and for `max_withheld`.
@@ -378,8 +388,8 @@ def _check_id(name: str, views: list[AlarmView]) -> None:
 def _outcome(name: str, node: str, verb: str, *, is_open: bool) -> str:
     if verb == "reject":
         never = f": {node} does not learn it, however long it lasts" if is_open else ""
-        return f"{name} is rejected, a fault{never}"
-    return f"{name} is accepted{f': {node} learns it as normal' if is_open else ''}"
+        return f"{name} is a fault{never}"
+    return f"{name} is normal{f': {node} learns it' if is_open else ''}"
 
 
 def _group_of(admin: AdminClient, name: str, found: list[AlarmView], group: str | None) -> str:

@@ -157,7 +157,7 @@ def line_of(event: str, view: AlarmView) -> str:
         f"lasted {duration_text(view)}",
         f"{view.cause} {excess_text(view)}".strip(),
         MARKS["settled"] if view.settled else "",
-        view.verdict,
+        VERDICTS.get(view.verdict, ""),
     ]
     return f"{moment(view.ended or 0.0)} over  {view.id}: {', '.join(filter(None, facts))}"
 
@@ -242,6 +242,9 @@ def marks(view: AlarmView) -> list[str]:
     return [words for mark, words in MARKS.items() if getattr(view, mark)]
 
 
+VERDICTS = {"accepted": "normal", "rejected": "a fault"}
+
+
 def _in_two_lines(view: AlarmView) -> str:
     if len(view.id) <= ORDINARY:
         return view.id
@@ -249,10 +252,10 @@ def _in_two_lines(view: AlarmView) -> str:
 
 
 def _state(view: AlarmView) -> list[str]:
-    states = ["OPEN" if view.open else "over", *([view.verdict] if view.verdict else [])]
+    states = ["OPEN" if view.open else "over", *filter(None, [VERDICTS.get(view.verdict)])]
     states += marks(view)
     if view.wanted:
-        states.append(f"to be {view.wanted}")
+        states.append(f"to be {VERDICTS[view.wanted]}")
     if view.open and view.silent_s > SILENT_S:
         states.append(f"{view.reported_by} silent for {ago(view.silent_s)}")
     if view.denied_by:

@@ -99,7 +99,7 @@ def test_a_person_sees_how_groups_are_watched_and_a_line_an_alarm(alarms, house)
     heading, _, first, second = (line.split() for line in out[3:] if line.strip())
     assert ["id", "since", "lasted", "over", "cause", "channels", "state"] == heading
     blamed = ["mote-1", "75%,", "mote-4", "25%"]
-    assert ["c-32", "50", "s", "-", "2.5x", "spe", *blamed, "OPEN,", "rejected"] == first
+    assert ["c-32", "50", "s", "-", "2.5x", "spe", *blamed, "OPEN,", "a", "fault"] == first
     assert ["c-1", "99", "s", "29", "s", "2.5x", "spe", *blamed, "over"] == second
 
 
@@ -156,7 +156,7 @@ def test_a_terminal_of_80_columns_shows_all_of_it(alarms, house, monkeypatch):
     out = alarms().out
 
     assert 80 >= max(map(len, out.splitlines()))
-    words = {f"{node}-", f"{number:x}", "OPEN,", "rejected,", "accepted,", "current", "30%"}
+    words = {f"{node}-", f"{number:x}", "OPEN,", "fault,", "normal,", "current", "30%"}
     assert words <= set(out.split())
     # On several lines all its characters are there.
     letters = "".join(out.split())
@@ -308,11 +308,11 @@ def test_an_alarm_is_accepted_or_rejected(alarms, house):
     """The output says what that does, and that the node is sent it at once."""
     message(house, "c", alarm("c", 50), alarm("c", 1, ended=30.0))
     house.time.steady += 40.0
-    accepted, rejected = alarms("accept", "c-32"), alarms("reject", "c-1")
+    accepted, rejected = alarms("normal", "c-32"), alarms("fault", "c-1")
 
     heard = "c reported 40 s ago and is sent it at once"
-    assert (0, f"c-32 is accepted: c learns it as normal. {heard}\n") == accepted[:2]
-    assert (0, f"c-1 is rejected, a fault. {heard}\n") == rejected[:2]
+    assert (0, f"c-32 is normal: c learns it. {heard}\n") == accepted[:2]
+    assert (0, f"c-1 is a fault. {heard}\n") == rejected[:2]
     (desired,) = message(house, "c", alarm("c", 50)).desired_states
     assert {50: True, 1: False} == desired.accepted
 
@@ -321,7 +321,7 @@ def test_several_verdicts_at_once(alarms, house):
     """All or none: a typing error is refused before anything is done."""
     message(house, "c", alarm())
     message(house, "d", alarm("d", 2))
-    refused = alarms("reject", "c-1", "d-2", "e-3")
+    refused = alarms("fault", "c-1", "d-2", "e-3")
     assert (2, "") == refused[:2]
     assert "no node reports alarm e-3 here" in refused.err
     assert () == message(house, "c", alarm()).desired_states
@@ -610,5 +610,5 @@ def test_an_alarm_that_settled_is_shown_as_such():
 def test_a_line_says_what_happened():
     over = view(ended=EPOCH + 7200, verdict="rejected", worst=0.0, cause="stuck")
 
-    assert "2023-11-15 00:13:20 UTC over  c-1: lasted 2 h, stuck, rejected" == line_of("end", over)
+    assert "2023-11-15 00:13:20 UTC over  c-1: lasted 2 h, stuck, a fault" == line_of("end", over)
     assert line_of("gone", view()).endswith("gone  c-1: no node reports it any more")

@@ -2,7 +2,7 @@
 
 import { get } from "../shared/ask.js";
 import { make } from "../shared/build.js";
-import { CAUSES, beside, blamed, doubts, isIncident, marks, underIncidents } from "../shared/causes.js";
+import { CAUSES, VERDICTS, beside, blamed, doubts, isIncident, marks, underIncidents } from "../shared/causes.js";
 import { named, nodeLink } from "../shared/named.js";
 import { orderButton } from "../shared/orders.js";
 import { table } from "../shared/table.js";
@@ -72,10 +72,10 @@ function channels(alarm, units) {
 function verdict(group, alarm, remembered) {
   const said = [];
   if (alarm.verdict) {
-    said.push(make("span", { class: `badge ${alarm.verdict}` }, alarm.verdict));
+    said.push(make("span", { class: `badge ${alarm.verdict}` }, VERDICTS[alarm.verdict]));
   }
   if (alarm.wanted) {
-    said.push(make("small", {}, `to be ${alarm.wanted}: not confirmed yet`));
+    said.push(make("small", {}, `to be ${VERDICTS[alarm.wanted]}: not confirmed yet`));
   }
   if (!remembered) {
     return said.length ? said : make("small", { class: "quiet" }, "none; its node has forgotten it");
@@ -92,14 +92,13 @@ function verdictOrder(group, alarm, verb) {
   const wanted = `${verb}ed`;
   return {
     key: `${verb} ${alarm.id}`,
-    label: accept ? "Accept" : "Reject",
-    title: `${accept ? "Accept" : "Reject"} ${alarm.id}`,
+    label: `This is ${VERDICTS[wanted]}`,
+    title: `${alarm.id} is ${VERDICTS[wanted]}`,
     says: accept ? accepted(alarm) : rejected(alarm),
     cannot: accept ? "This cannot be taken back." : "",
     scope: "judge",
     parts: ["api", "alarms", group, alarm.id, verb],
     query: { anyway: "1" },
-    danger: accept,
     done: async () => {
       const known = await get(["api", "alarms"], { group, node: alarm.node });
       return known.some((each) => each.id === alarm.id && each.verdict === wanted);

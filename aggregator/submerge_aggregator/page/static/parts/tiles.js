@@ -2,7 +2,7 @@
 
 import { levelWords, LEAST } from "../charts/levels.js";
 import { make } from "../shared/build.js";
-import { CAUSES, doubts, marks, reading } from "../shared/causes.js";
+import { CAUSES, VERDICTS, doubts, marks, reading } from "../shared/causes.js";
 import { below, pathOf } from "../shared/ask.js";
 import { named, nodeLink, nothing } from "../shared/named.js";
 import { refill } from "../shared/refill.js";
@@ -52,7 +52,7 @@ function tile(machine, group, levels, units) {
   link.dataset.key = `tile ${below(machine.under, machine.node)}`;
   const { alarms } = machine;
   const signs = new Map(alarms.flatMap(marks));
-  const verdicts = new Set(alarms.map((each) => each.verdict || (each.wanted && `to be ${each.wanted}`)));
+  const verdicts = new Set(alarms.map((each) => VERDICTS[each.verdict] || (each.wanted && `to be ${VERDICTS[each.wanted]}`)));
   const badges = [
     badge(alarms.length ? "alarm" : machine.state, machine.note),
     ...[...signs].map(([mark, words]) => make("span", { class: `badge ${mark}` }, words)),

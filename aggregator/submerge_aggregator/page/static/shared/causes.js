@@ -4,6 +4,8 @@ import { make } from "./build.js";
 import { named } from "./named.js";
 import { ago, figure } from "./words.js";
 
+export const VERDICTS = { accepted: "normal", rejected: "a fault" };
+
 export const CAUSES = {
   spe: "channels disagree more than usual (squared prediction error)",
   t2: "channels agree, but lie further out than usual (Hotelling's T2)",
