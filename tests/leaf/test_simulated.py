@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from c_leaf import HERE, SOURCES, CLeaf, Now, build
+from submerge import Schema
+from submerge.client.few_rows import no_rows
 from submerge.client.node import ClientNode
 from submerge.protocol.machine import Flush, Linked, Note, Reading, Received, Send, Start
 from submerge.protocol.messages import (
@@ -41,6 +43,8 @@ class LeafState:
     """What an oracle looks at in a client: the leaf's incarnation, and which readings it has."""
 
     learns, root, durable = True, None, 0
+    schema = Schema.anonymous(1)
+    few = no_rows(schema)  # it learns each row as it comes
 
     def __init__(self, leaf: CLeaf, parent: str) -> None:
         self._leaf, self._parent = leaf, parent

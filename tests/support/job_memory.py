@@ -165,6 +165,7 @@ class MemoryJobs:
             "summary": {"rank": 2},
             "alarms": {"at_most": "off"},
             "timing": FAST,
+            "privacy": {"rows": 1},
             "advanced": SOON,
             **self._more,
         }

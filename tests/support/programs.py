@@ -88,8 +88,10 @@ class Program:
     ) -> None:
         self.lines: list[Line] = []
         self.began = time.monotonic()
-        # A test counts rows as they come.
-        single = {"SUBMERGE__PRIVACY__ROWS": "1"} if args[:1] == ("client",) else {}
+        # A test counts rows as they come, and looks for them in the model.
+        plain = {"client": ("ROWS", "1"), "aggregator": ("FLOOR", "false")}
+        setting, value = plain.get(str(args[0]) if args else "", ("", ""))
+        single = {f"SUBMERGE__PRIVACY__{setting}": value} if setting else {}
         self._process = subprocess.Popen(
             [*command, *args, "--log-json"],
             stdin=subprocess.PIPE,

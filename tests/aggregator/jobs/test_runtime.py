@@ -33,7 +33,7 @@ from support.patience import until
 pytestmark = pytest.mark.slow
 
 
-def rows_of(name: str, n: int = 30) -> np.ndarray:
+def rows_of(name: str, n: int = 32) -> np.ndarray:
     """Rows of a client."""
     return np.random.default_rng(ord(name)).standard_normal((n, 3))
 
@@ -77,7 +77,7 @@ def test_the_answer_has_the_bytes_of_one_process(fleet, kind):
     assert ("opened", "progressed", "ended") == (kinds[0], kinds[1], kinds[-1])
     rounds = [what.round for _, what in fleet.board.heard if isinstance(what, JobProgress)]
     assert sorted(rounds) == rounds
-    assert 90 == fleet.readings()
+    assert 96 == fleet.readings()
 
 
 def test_a_job_that_cannot_be_opened_is_refused_in_a_line(fleet):
@@ -209,7 +209,7 @@ def test_a_bug_in_a_job_ends_it_and_nothing_else(fleet, monkeypatch):
     fleet.open(fleet.job(id="job-2"))
 
     assert "" == fleet.ended("job-2").failure
-    assert 90 == fleet.readings()
+    assert 96 == fleet.readings()
 
 
 def test_a_bug_while_a_job_opens_is_told_to_who_opens_it(fleet, monkeypatch):
@@ -243,11 +243,11 @@ def test_a_round_that_takes_long_keeps_no_report_waiting(fleet, monkeypatch):
     monkeypatch.setattr(JobRoot, "step", slow)
     fleet.open(fleet.job())
     fleet.begin("d", rows_of("d"), "root")
-    until(lambda: fleet.readings() == 120, lambda: "the rows of another client")
+    until(lambda: fleet.readings() == 128, lambda: "the rows of another client")
     may_go_on.set()
 
     assert "" == fleet.ended().failure
-    assert 120 == fleet.readings()
+    assert 128 == fleet.readings()
 
 
 def test_a_client_takes_part_with_the_rows_that_it_may_hold(fleet_of):
