@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -234,7 +235,10 @@ def planned(
         try:
             reading, places, remarks = _alone(file, options)
         except OneColumn as error:
-            raise _of_one_each(files, options) or error from None
+            read = _as_another(file, files, options)
+            if read is None:
+                raise _of_one_each(files, options) or error from None
+            reading, places, remarks = read
         readings.append(reading)
         chosen.append(places)
         for remark in remarks:
@@ -261,6 +265,19 @@ def _check_headings(file: TableFile, options: ReadingOptions) -> None:
             got=f"none, and columns {some(names)}",
             hint="write the channels' names above the first row",
         )
+
+
+def _as_another(
+    file: TableFile, files: Sequence[TableFile], options: ReadingOptions
+) -> tuple[FileReading, list[int], list[str]] | None:
+    """Return how a file is read whose columns have values in another alone; None without one."""
+    for other in files:
+        with suppress(UsageError):
+            names = tuple(other.columns[i].name for i in _alone(other, options)[1])
+            begun = replace(file, whole=False)  # what has no value here may have one further on
+            reading, places, notes = _alone(begun, replace(options, columns=names))
+            return replace(reading, file=file), places, notes
+    return None
 
 
 def _of_one_each(files: Sequence[TableFile], options: ReadingOptions) -> UsageError | None:

@@ -437,3 +437,16 @@ def test_wide_tables_come_in_fewer_rows(tmp_path: Path, monkeypatch: pytest.Monk
         blocks = list(opened(written(tmp_path / name, times, rows)).rows())
         np.testing.assert_array_equal(rows, np.concatenate([block.rows for block in blocks]))
         assert 12 >= max(block.rows.size for block in blocks)
+
+
+def test_a_file_whose_columns_have_values_in_another_alone_is_read_as_that(tmp_path: Path) -> None:
+    """One row with two gaps is no file of one column."""
+    times, rows = history(5)
+    rows[4, :2] = np.nan
+    paths = [
+        written(tmp_path / "a.csv", times[:4], rows[:4]),
+        written(tmp_path / "b.csv", times[4:], rows[4:]),
+    ]
+
+    for order in (paths, paths[::-1]):
+        np.testing.assert_array_equal(rows, whole(opened(*order))[0])
