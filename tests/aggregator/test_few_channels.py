@@ -84,8 +84,8 @@ def test_defaults_fit_few_channels(tmp_path, channels):
     faulty[:, 0] += 3
     (normal,), (odd,) = table.scores(rows(200)), table.scores(faulty)
 
-    # False alarms of the first rows withhold some.
-    assert (3000, 0) == (counts.learnt + counts.withheld, counts.lost)
+    # False alarms of the first rows withhold some; eight wait for others.
+    assert (3000 - 8, 0) == (counts.learnt + counts.withheld, counts.lost)
     assert counts.learnt > 2700
     assert model.summary is not None
     assert 1 <= model.rank < channels
