@@ -468,13 +468,7 @@ class Group:
         ledger = self.ledger
         if ledger is None:
             return None
-        before = self._reported
-        # What is only measured settles a scale, without which nothing is learnt.
-        known = before is not None and before.summary is not None
-        if not known or before is None or before.fingerprint != ledger.fingerprint:
-            before = None
-        self.holds_back = not self._floor.allows(ledger, now) and before is not None
-        kept = before if self.holds_back else None
+        kept = self._kept(self._reported, ledger, now)
         made = self._readable(Report, lambda: self._new_report(ledger, node, me, now, kept), now)
         if made is not None:
             self._reported = made
@@ -483,6 +477,16 @@ class Group:
             else:
                 self._floor.mark(ledger)
         return made
+
+    def _kept(self, before: Said | None, ledger: Ledger, now: Now) -> Said | None:
+        """Return the message of before if its rows go again, since new ones wait."""
+        allowed = self._floor.allows(ledger, now)
+        self.holds_back = False
+        # What is only measured does not wait: it settles a scale, without which nothing is learnt.
+        if before is None or before.summary is None or before.fingerprint != ledger.fingerprint:
+            return None
+        self.holds_back = not allowed
+        return None if allowed else before
 
     def _new_report(
         self, ledger: Ledger, node: str, me: Incarnation, now: Now, before: Report | None
@@ -562,11 +566,7 @@ class Group:
         if self._model_at > now.steady:
             return None
         self._settle(ledger)
-        before = self.model
-        if before is None or before.summary is None or before.fingerprint != ledger.fingerprint:
-            before = None
-        self.holds_back = not self._floor.allows(ledger, now) and before is not None
-        kept = before if self.holds_back else None
+        kept = self._kept(self.model, ledger, now)
         model = self._readable(Model, lambda: self._new_model(ledger, now, kept), now)
         self._stirred = self.holds_back
         self._model_at = now.steady + self._settings.model_every_s

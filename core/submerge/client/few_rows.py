@@ -1,7 +1,7 @@
 """FewRows: rows that wait until they are enough to be learnt together (docs/decisions/0076).
 
-Two summaries of a node then differ by so many rows or more, whatever makes it report or end: nobody
-above sees a single one. So many always wait, so that a process that ends can send them all.
+Two summaries of a node differ by so many rows or more: nobody above sees a single one. So many
+always wait, so that a process that ends can send them all.
 """
 
 from __future__ import annotations

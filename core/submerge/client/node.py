@@ -308,7 +308,7 @@ class ClientNode:
         if lost := len(few) - len(taken):
             current.declare(lost)
             facts = {"readings": lost, "why": "they waited to be learnt under another schema"}
-            effects.append(Note("lost", facts, "warning"))
+            effects.append(Note("waiting readings lost", facts, "warning"))
 
     def _receive(self, message: Message, now: Now, effects: list[Effect]) -> None:
         match message:
