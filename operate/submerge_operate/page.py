@@ -106,7 +106,7 @@ def command(config: Path, shows: bool, log_json: bool) -> None:
 async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
     from submerge_client.command import signal_actions
 
-    serving, url = _serving(config)
+    serving, link = _serving(config)
     ends, loop = asyncio.Event(), asyncio.get_running_loop()
     for number, act in signal_actions(ends.set).items():
         loop.add_signal_handler(number, act)
@@ -114,7 +114,7 @@ async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
     if shows:
         import webbrowser
 
-        webbrowser.open(url)
+        webbrowser.open(link)
     await ends.wait()
     await serving.stop()
 

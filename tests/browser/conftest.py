@@ -14,13 +14,21 @@ from support.paged_fleet import AT, PagedFleet
 
 
 @pytest.fixture
-def visit(chromium: Any) -> Iterator[Callable[..., Guarded]]:
+def visit(chromium: Any, request: Any) -> Iterator[Callable[..., Guarded]]:
     """Open a context of a browser, as `Guarded` does; it is closed, and judged, in the end.
 
-    A test names it last: the browser lets go of a page's server before that ends.
+    It may look at the test's `fleet`, unless `stranger`. A test names it last: the browser lets go
+    of a page's server before that ends.
     """
+
+    def opens(*, stranger: bool = False, **how: Any) -> Guarded:
+        visited = visits.enter_context(Guarded(chromium, **{"at": AT} | how))
+        if "fleet" in request.fixturenames and not stranger:
+            visited.has_session(request.getfixturevalue("fleet"), "read", "looks")
+        return visited
+
     with ExitStack() as visits:
-        yield lambda **how: visits.enter_context(Guarded(chromium, **{"at": AT} | how))
+        yield opens
 
 
 @pytest.fixture

@@ -29,19 +29,19 @@ def enters(page, secret):
 
 def test_a_token_begins_a_session_and_a_button_ends_it(fleet, visit):
     """The person comes back to where they were, and reads who they are."""
-    page = opened(visit().page(), fleet.origin, "alarms")
-    page.click("#login")
+    page = visit(stranger=True).page()
+    page.goto(f"{fleet.origin}/alarms?group=room")
     enters(page, fleet.token("anna", "judge"))
     page.wait_for_url("**/alarms?*")
     assert "anna (judge)" == page.inner_text(".who span")
 
     page.click("#logout")
-    page.wait_for_selector("#login")
+    page.wait_for_selector("#token")
     assert ["login"] == [each["verb"] for each in fleet.recorded]
 
 
 def test_a_wrong_token_is_said_and_opens_nothing(fleet, visit):
-    visited = visit()
+    visited = visit(stranger=True)
     visited.expects("401 POST /login")
     page = opened(visited.page(), fleet.origin, "login")
     enters(page, "submerge_" + "x" * 43)

@@ -43,7 +43,8 @@ class DemoViewer(PageClient):
         self.run = subprocess.Popen(
             [*command, "--keep", f"{folder}/kept"], stdout=subprocess.PIPE, text=True
         )
-        self.port = int(self.says("page").split(":")[2].partition("/")[0])
+        self.link = self.says("page")
+        self.port = int(self.link.split(":")[2].partition("/")[0])
         pairs = (each.split() for each in self.says("fleet").split(", "))
         self.pids = {name: int(pid) for name, pid in pairs}
 
@@ -75,8 +76,9 @@ def viewer():
 
 
 def test_the_page_of_the_root_shows_the_fleet(viewer):
-    """Without a token, on this machine; after a kill of the root, too. Ctrl-C ends all of them."""
+    """By its link; after a kill of the root, too. Ctrl-C ends all of them."""
     viewer.says("try")
+    viewer.follows(viewer.link)
 
     def shown() -> str:
         try:

@@ -48,9 +48,7 @@ def test_it_shows_and_orders_and_lives_on_without_the_aggregator():
         root.until("serving")
         programs.start("aggregator", "page", "--config", beside).until("page")
 
-        assert ["room"] == somebody.get("/api/").json["groups"]
-        assert [] == somebody.get("/data/fleet/room").json["rows"]
-        assert 401 == somebody.post("/api/bans/pump/ban").status
+        assert 401 == somebody.get("/data/fleet/room").status
 
         token = programs.folder / "night.token"
         where = ("--config", str(config), "--to", str(token))
@@ -58,6 +56,8 @@ def test_it_shows_and_orders_and_lives_on_without_the_aggregator():
         secret = token.read_text().strip()
         until(lambda: somebody.enters(secret).status == 303)  # it looks once a second
         assert 303 == somebody.begins(secret).status
+        assert ["room"] == somebody.get("/api/").json["groups"]
+        assert [] == somebody.get("/data/fleet/room").json["rows"]
         assert 200 == somebody.post("/api/bans/pump/ban").status
 
         (entry,) = [

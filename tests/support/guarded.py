@@ -88,9 +88,10 @@ class Guarded:
 
     def has_session(self, paged: Paged, scope: Scope, name: str = "night") -> None:
         """Have a session of a new token, as if somebody had logged in."""
+        before = paged.cookie, paged.proof
         paged.logs_in(scope, name)
         cookie, _, value = paged.cookie.partition("=")
-        paged.cookie = ""
+        paged.cookie, paged.proof = before
         self.context.add_cookies(
             [{"name": cookie, "value": value, "url": paged.origin, "sameSite": "Strict"}]
         )

@@ -41,10 +41,20 @@ class PageClient:
 
     def begins(self, secret: str) -> PageAnswer:
         """Log in with a token, as the form does."""
-        answer = self.enters(secret)
+        return self._begun(self.enters(secret))
+
+    def follows(self, link: str) -> PageAnswer:
+        """Log in by the link that is good once."""
+        return self._begun(self.get("/" + link.split("/", 3)[3]))
+
+    def _begun(self, answer: PageAnswer) -> PageAnswer:
         self.cookie = answer.headers["set-cookie"].partition(";")[0]
         self.proof = self.get("/").body.decode().split('submerge-proof" content="')[1][:64]
         return answer
+
+    def leaves(self) -> None:
+        """Forget the session."""
+        self.cookie = self.proof = ""
 
     def enters(self, secret: str, **headers: str) -> PageAnswer:
         """Send the form of the login."""

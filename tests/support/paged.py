@@ -1,6 +1,6 @@
 """A root with a page, in this process, on a real socket.
 
-with Paged(tmp_path) as paged:
+with Paged(tmp_path) as paged:  # somebody who may look
     paged.house.hears("c", rows)
     paged.get("/data/fleet/room").json
     paged.logs_in("operate")
@@ -33,6 +33,8 @@ class Paged(PageClient):
     house : House
     recorded : list of dict
         Its audit log.
+    link : str
+        To its page, good once.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class Paged(PageClient):
         self.house.server.order_log._record = self._note
         self._serving = self.house.does(self._open())
         self.port = self._serving.listener.getsockname()[1]
+        self.logs_in("read", "looks")
+        self.recorded.clear()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -114,7 +118,7 @@ class Paged(PageClient):
         assert config.page is not None
         log, record = server.order_log, server.audit.record
         api, page = admin.api(server), config.page
-        serving, _ = page_serving(api, log, config, page, record=record)
+        serving, self.link = page_serving(api, log, config, page, record=record)
         serving.start()
         return serving
 

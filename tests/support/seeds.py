@@ -1,4 +1,4 @@
-"""How many seeds a test of simulated fleets tries: a sixth in the gate, all in `make soak`."""
+"""How many seeds a test of simulated fleets tries: a tenth in the gate, all in `make soak`."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ ALL = bool(os.environ.get("SUBMERGE_SOAK"))
 
 def seeds(several: int, first: int = 0) -> range:
     """Return the seeds from a first one on."""
-    return range(first, first + (several if ALL else -(-several // 6)))
+    return range(first, first + (several if ALL else -(-several // 10)))

@@ -18,8 +18,7 @@ class PageConfig(Section, frozen=True, kw_only=True):
     """A page for people, in a browser: pip install 'submerge[page]'.
 
     address : host:port; left out, 127.0.0.1 and the first of ten ports that is free, 8473 as a
-        rule. On 127.0.0.1 all who use this machine can read; on any other address, and under the
-        names of `names`, a token is needed for that, too, and TLS.
+        rule. On any other address it needs TLS.
     names : Further names that browsers know this machine by, host or host:port: those in its
         certificate, and that of a proxy before it.
     cert, key : The server's certificate and key; left out, those of [operators], of [listen.grpc],

@@ -2,9 +2,8 @@
 
 1. It comes under one of our names (`Host`), and from one of our pages: `Origin`, if there is one,
    and for data what the browser says of who asks (`Sec-Fetch-Site`).
-2. It may look: at what the views show everybody may on 127.0.0.1, unless a proxy may have passed
-   the request on; all else, and elsewhere, needs a session.
-3. What changes something needs a session, an `Origin`, and the session's proof in a header.
+2. It has a session: other users of this machine may not look, either.
+3. What changes something needs an `Origin`, too, and the session's proof in a header.
 
 Then `/api/...` is the admin API, behind the same table of scopes as everywhere.
 """
@@ -12,7 +11,6 @@ Then `/api/...` is the admin API, behind the same table of scopes as everywhere.
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -26,7 +24,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from submerge_aggregator.operators.access import OrderLog
 from submerge_aggregator.operators.identify import Denial, Operator, Peer
 from submerge_aggregator.page.sessions import Session, Sessions
-from submerge_client.config.links import is_here
 
 
 class Hosts(NamedTuple):
@@ -62,11 +59,6 @@ class Hosts(NamedTuple):
         return origin.lower() in {f"{scheme}://{host.lower()}" for scheme in schemes}
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether a `Host` header names a way that leads to this machine alone."""
-    return is_here(_name(host))
-
-
 def _name(host: str) -> str:
     """Return a host without its port; empty if it is not written as browsers do."""
     try:
@@ -91,9 +83,6 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 NOT_LOGGED_IN = "log in with an operator's token"
 
-PASSED_ON = re.compile(rb"(?!x-submerge-)x-.*|forwarded.*|via|cf-.*|cdn-.*|front-end-.*|.*-ip")
-"""Headers that say of a request that another machine may have sent it: browsers send none such."""
-
 
 @dataclass(frozen=True, slots=True)
 class PageIdentities:
@@ -102,18 +91,13 @@ class PageIdentities:
     sessions: Sessions
     hosts: Hosts
     cookie: str
-    # whether only this machine can connect, and no proxy is configured that does so for others
-    local: bool
 
     def __call__(self, peer: Peer, headers: Headers) -> Operator | Denial:
         """Return who sends a request, or why it is refused."""
         session = self.session(headers)
-        if session is not None:
-            return Operator(f"token {session.name}", peer.address, session.scope, session.groups)
-        passed_on = any(PASSED_ON.fullmatch(name) for name, _ in headers)
-        if self.local and not passed_on and is_loopback(one_of(headers, b"host")):
-            return Operator("page", peer.address, "read")
-        return Denial(401, "no_credential", NOT_LOGGED_IN)
+        if session is None:
+            return Denial(401, "no_credential", NOT_LOGGED_IN)
+        return session.operator(peer.address)
 
     def session(self, headers: Headers) -> Session | None:
         """Return the session of a request; None without one that holds."""
@@ -134,12 +118,6 @@ def one_of(headers: Headers, name: bytes) -> str:
 
 PROOF = b"x-submerge-proof"
 """The header with a session's proof."""
-
-SHOWN = frozenset(
-    {"", "health", "nodes", "alarms", "alarm-status", "bans", "histories", "tree", "scores"}
-    | {"past-alarms", "versions", "settings", "recent", "values", "drills"}
-)
-"""First words of the admin API's paths that views ask for; others need a session everywhere."""
 
 DATA = ("/api/", "/data/")
 """Paths that only scripts of the page ask for. No link of another site leads there."""
@@ -183,8 +161,6 @@ class PageGate:
         needs_none = scope["path"] == "/login" or scope["path"].startswith("/static/")
         if denial is None and not needs_none:
             found = self.identify(peer, headers)
-            if not _is_shown(scope) and self.identify.session(headers) is None:
-                found = Denial(401, "no_credential", NOT_LOGGED_IN)
             if isinstance(found, Denial):
                 denial = found
             else:
@@ -220,7 +196,7 @@ class PageGate:
             return Denial(401, "no_credential", NOT_LOGGED_IN)
         proof = one_of(headers, PROOF)
         if not self.identify.sessions.proves(session, proof):
-            return Denial(403, "shape", NO_PROOF, f"token {session.name}")
+            return Denial(403, "shape", NO_PROOF, session.who)
         return None
 
     def _refuse(self, denial: Denial, peer: Peer, scope: Scope) -> Response:
@@ -238,13 +214,6 @@ class PageGate:
         # The body of what is refused was not read: the connection ends.
         headers = {"connection": "close", "cache-control": "no-store"}
         return Response(body, denial.status, headers, media_type="application/json")
-
-
-def _is_shown(scope: Scope) -> bool:
-    """Return whether a request is one of a view in a browser: only proxies still send HTTP/1.0."""
-    path: str = scope["path"]
-    is_shown = not path.startswith("/api/") or path.split("/")[2] in SHOWN
-    return is_shown and scope["http_version"] != "1.0"
 
 
 def _guarded(send: Send) -> Send:

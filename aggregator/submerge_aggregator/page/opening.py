@@ -79,15 +79,20 @@ def page_app(
 def _sessions(drawing: Drawing, entering: Entering) -> list[Route]:
     async def login(request: Request) -> Response:
         back = _inside(request.query_params.get("back", "/"))
-        if request.method != "POST":
-            return drawing.draw(request, "login", back=back, why="")
-        fields = parse_qs((await entering.body(request)).decode("utf-8", "replace"))
-        back = _inside(fields.get("back", ["/"])[0])
-        cookie, why = entering.enter(request, fields.get("token", [""])[0].strip())
-        if cookie is None:
+        if request.method == "POST":
+            fields = parse_qs((await entering.body(request)).decode("utf-8", "replace"))
+            back = _inside(fields.get("back", ["/"])[0])
+            cookie, why = entering.enter(request, fields.get("token", [""])[0].strip())
+        else:
+            link = request.query_params.get("once", "") if request.method == "GET" else ""
+            if not link:
+                return drawing.draw(request, "login", back=back, why="")
+            cookie, why = entering.follow(request, link)
+        if why:
             return drawing.draw(request, "login", 401, back=back, why=why)
         answer = RedirectResponse(back, 303)
-        entering.give(answer, cookie)
+        if cookie is not None:
+            entering.give(answer, cookie)
         return answer
 
     async def logout(request: Request) -> Response:
@@ -115,7 +120,7 @@ def _inside(back: str) -> str:
 def page_serving(
     api: Starlette, log: OrderLog, config: AggregatorConfig, page: PageConfig, *, record: Record
 ) -> tuple[Serving, str]:
-    """Return what serves the page, which listens already, and its url."""
+    """Return what serves the page, which listens already, and a link to it that is good once."""
     if find_spec("jinja2") is None:  # it is loaded when the first view is drawn
         raise UsageError(
             "[page] needs jinja2, which is not installed: pip install 'submerge[page]'"
@@ -130,18 +135,19 @@ def page_serving(
     listener = listening(page)
     cookie = f"submerge-{listener.getsockname()[1]}"  # all ports of a host share their cookies
     hosts = Hosts.of({socket.gethostname(), page.endpoint.host}, page.names)
-    # Names are a proxy's: what comes from there may be anybody's, whatever the proxy makes of it.
-    local = page.is_local and not page.names
-    identify = PageIdentities(sessions, hosts, cookie, local)
+    identify = PageIdentities(sessions, hosts, cookie)
     entering = Entering(sessions, cookie, log)
-    # A command that can be copied; other machines are not shown where the store is.
+    # A command that can be copied; other machines are not shown where the store is, nor does a log
+    # that they may read say how to get in.
+    local = page.is_local and not page.names
     store = os.path.realpath(config.store) if local else ""
     watched = Watched(InsideCalls(api), wall)
     app = page_app(watched, entering, StaticFiles(), Drawing(store))
     gate = PageGate(app, OperatorAccess(api, identify, log), identify, log, tls is not None)
     url = url_of(listener, secure=tls is not None)
-    say("page", url=url)
-    return Serving(gate, listener, protocol_of(tls, log)), url
+    link = f"{url}login?once={sessions.link}"
+    say("page", url=link if local else url)
+    return Serving(gate, listener, protocol_of(tls, log)), link
 
 
 def listening(page: PageConfig) -> socket.socket:

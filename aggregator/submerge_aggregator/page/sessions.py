@@ -1,4 +1,4 @@
-"""Sessions: a token that was typed in once becomes a cookie that ends.
+"""Sessions: a token that was typed in, or a link that is good once, becomes a cookie that ends.
 
     name "." digest "." until "." number "." mac
 
@@ -59,6 +59,16 @@ def read_key(path: Path) -> bytes:
 LASTS_S: dict[Scope, float] = {"read": 365 * 86400.0, "judge": 12 * 3600.0, "operate": 12 * 3600.0}
 """How long a session lasts: a shift, and on a wall, where nothing can be ordered, a year."""
 
+LINK_S = 3600.0
+"""How long the link is good while nobody follows it."""
+
+LINK_SCOPE: Scope = "judge"
+LINK_LASTS_S = 30 * 86400.0
+"""What a session may do that began with the link, and how long it lasts."""
+
+LINK = "link"
+"""In place of a token's name and of its hash, which has other letters."""
+
 MOST_ENDED = 4096
 """Sessions that are remembered as ended by their user; a restart forgets them."""
 
@@ -75,24 +85,39 @@ class Session(NamedTuple):
     groups: tuple[str, ...]
     until: int  # when it ends, Unix seconds
     number: str  # tells it from others of the same token
+    who: str
+
+    def operator(self, address: str) -> Operator:
+        return Operator(self.who, address, self.scope, self.groups)
 
 
 class Sessions:
-    """Begins sessions, and knows those that hold."""
+    """Begins sessions, and knows those that hold; `link` begins one, and is empty after that."""
 
     def __init__(
         self, key: bytes, tokens: Callable[[], Iterable[Token]], wall: Callable[[], float]
     ) -> None:
         self._key, self._tokens, self._wall = key, tokens, wall
         self._ended: dict[str, int] = {}
+        self.link, self._link_until = secrets.token_urlsafe(24), wall() + LINK_S
 
     def begin(self, secret: str) -> str | None:
         """Return the cookie of a new session; None if the token is not accepted."""
         token = find(self._tokens(), secret, self._wall())
         if token is None or not FORM.fullmatch(secret):
             return None
-        until = int(self._wall() + LASTS_S[token.scope])
-        known = ".".join((token.name, token.digest[:DIGITS], str(until), secrets.token_hex(16)))
+        return self._cookie(token.name, token.digest[:DIGITS], LASTS_S[token.scope])
+
+    def follow(self, link: str) -> str | None:
+        """Return the cookie of a new session; None if it is not the link, or is so no more."""
+        if not self.link or not hmac.compare_digest(link.encode(), self.link.encode()):
+            return None
+        self.link = ""
+        return self._cookie(LINK, LINK, LINK_LASTS_S) if self._wall() < self._link_until else None
+
+    def _cookie(self, name: str, digest: str, lasts_s: float) -> str:
+        until = int(self._wall() + lasts_s)
+        known = ".".join((name, digest, str(until), secrets.token_hex(16)))
         return f"{known}.{self._signed('session', known)}"
 
     def find(self, cookie: str) -> Session | None:
@@ -105,9 +130,12 @@ class Sessions:
         now = self._wall()
         if now >= int(until) or number in self._ended:
             return None
+        if digest == LINK:
+            return Session(name, LINK_SCOPE, (), int(until), number, "page link")
         for token in self._tokens():
             if token.name == name and token.digest.startswith(digest) and not token.has_ended(now):
-                return Session(name, token.scope, token.groups, int(until), number)
+                who = f"token {name}"
+                return Session(name, token.scope, token.groups, int(until), number, who)
         return None
 
     def proof(self, session: Session) -> str:
@@ -132,6 +160,8 @@ class Sessions:
 MOST_BODY = 4096
 """Bytes of what the login form sends."""
 
+FOLLOWED = "this link was followed before, or is over an hour old: log in with a token"
+
 
 class Entering:
     """Begins and ends sessions."""
@@ -152,15 +182,23 @@ class Entering:
 
     def enter(self, request: Request, secret: str) -> tuple[str | None, str]:
         """Return the cookie of a new session, or None and why there is none."""
+        return self._begun(request, self._sessions.begin(secret), NOT_ACCEPTED)
+
+    def follow(self, request: Request, link: str) -> tuple[str | None, str]:
+        """Return the cookie of a new session, or None and why; who has one may follow it again."""
+        cookie = self._sessions.follow(link)
+        if cookie is None and self._sessions.find(request.cookies.get(self._cookie, "")):
+            return None, ""
+        return self._begun(request, cookie, FOLLOWED)
+
+    def _begun(self, request: Request, cookie: str | None, why: str) -> tuple[str | None, str]:
         peer: Peer = request.scope.get("state", {}).get("peer", Peer())
-        cookie = self._sessions.begin(secret)
         session = None if cookie is None else self._sessions.find(cookie)
         if session is not None:
-            who = Operator(f"token {session.name}", peer.address, session.scope, session.groups)
-            self._log.note(who, "login")
+            self._log.note(session.operator(peer.address), "login")
             return cookie, ""
-        denial = self._attempts.answer(Denial(401, "wrong_token", NOT_ACCEPTED), peer.address)
-        self._log.deny(denial, peer.address, "POST /login")
+        denial = self._attempts.answer(Denial(401, "wrong_token", why), peer.address)
+        self._log.deny(denial, peer.address, f"{request.method} /login")
         return None, denial.why
 
     def give(self, answer: Response, cookie: str) -> None:

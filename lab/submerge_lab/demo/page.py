@@ -48,6 +48,7 @@ class LastingFleet(DemoFleet):
         super().__init__(site, members, ())
         self._show = show
         self._ended: dict[str, float] = {}
+        self.link = ""
 
     def tend(self) -> None:
         """Start what has ended a moment ago."""
@@ -57,6 +58,12 @@ class LastingFleet(DemoFleet):
                 node = self.nodes[name]
                 self.start_node(node)
                 self._show(f"{'again':<10} {said_of(node)}")
+
+    def _take_note(self, node: Node, what: str, note: dict[str, Any]) -> None:
+        """Take the link to the root's page, which is good once."""
+        super()._take_note(node, what, note)
+        if what == "page":
+            self.link = note["url"]
 
     def _end(self, node: Node, status: int) -> None:
         if self._closing or node.state == "starting":
@@ -132,14 +139,13 @@ class PageDemo:
 
     def run(self) -> None:
         """Run until Ctrl-C, then end all processes and print what became of the rows."""
-        url = f"http://{self.site.page}/"
         with self.fleet.processes:
             try:
                 self.fleet.start(lambda: None)
-                self._show(f"{'page':<10} {url}")
+                self._show(f"{'page':<10} {self.fleet.link}")
                 self._show(f"{'fleet':<10} " + ", ".join(map(said_of, self.fleet.nodes.values())))
                 self._show(f"{'try':<10} kill one of these process ids; Ctrl-C ends all of them")
-                open_page(url)
+                open_page(self.fleet.link)
                 while True:
                     self.fleet.wait()
                     self.tick()

@@ -166,7 +166,7 @@ def json_of(
 def page_line(url: str, at: float, *, as_json: bool) -> str:
     if as_json:
         return json.dumps({"at": round(at, 3), "why": "page", "url": url})
-    return f"{_local(at)}  page at {url}"
+    return f"{_local(at)}  page, by this link once within an hour: {url}"
 
 
 def _missing(state: BoxState) -> Iterator[str]:

@@ -21,19 +21,58 @@ def paged(tmp_path):
 
 
 def quarantined(paged: Paged) -> bool:
+    paged.logs_in("read", "sees")
     (row,) = paged.get("/api/nodes").json
     return row["quarantined"]
 
 
-def test_on_this_machine_everybody_may_look(paged):
+def test_whoever_has_a_session_may_look(paged):
     (row,) = paged.get("/data/fleet/room").json["rows"]
 
     assert ("c", "client", 60) == (row["node"], row["kind"], row["learnt"])
     assert 200 == paged.get("/").status
 
 
+def test_other_users_of_this_machine_see_nothing(paged):
+    """A person is led to the login, and from there to where they were going."""
+    paged.leaves()
+
+    assert 401 == paged.get("/data/fleet/room").status
+    to_login = paged.get("/fleet?group=room")
+    assert (303, "/login?back=%2Ffleet%3Fgroup%3Droom") == (
+        to_login.status,
+        to_login.headers["location"],
+    )
+    assert 200 == paged.get("/login").status
+
+
+def test_a_link_begins_one_session(paged):
+    """A person may follow it again, for whom it began one; it gives no order of an operator."""
+    answer = paged.follows(paged.link)
+    assert (303, "/") == (answer.status, answer.headers["location"])
+    assert 200 == paged.get("/data/fleet/room").status
+    assert 403 == paged.post(QUARANTINE).status
+    path = paged.link.removeprefix(paged.origin)
+    assert (303, "/") == ((again := paged.get(path)).status, again.headers["location"])
+
+    paged.leaves()
+    assert 401 == paged.get(path).status
+    assert "page link" == paged.recorded[0]["by"]
+    assert "wrong_token" == paged.recorded[-1]["reason"]
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST"])
+def test_a_link_waits_for_a_person(paged, method):
+    """What looks whether a link leads anywhere does not use it up."""
+    path = paged.link.removeprefix(paged.origin)
+    paged.ask(method, path, b"", {"origin": paged.origin})
+
+    assert 303 == paged.follows(paged.link).status
+
+
 def test_an_order_needs_a_session(paged):
     """And the page says what to do."""
+    paged.leaves()
     answer = paged.post(QUARANTINE)
 
     assert (401, "log in with an operator's token") == (answer.status, answer.json["error"])
@@ -46,10 +85,10 @@ def test_a_session_of_scope_operate_gives_orders(paged):
     assert (303, "/fleet") == (answer.status, answer.headers["location"])
 
     assert 200 == paged.post(QUARANTINE).status
-    assert quarantined(paged)
     assert [("login", "token night"), ("quarantine", "token night")] == [
         (each["verb"], each["by"]) for each in paged.recorded
     ]
+    assert quarantined(paged)
 
 
 def test_a_session_of_scope_read_gives_none(paged):
@@ -98,18 +137,9 @@ def test_another_sites_script_cannot_even_ask(paged):
     assert 200 == paged.get("/data/fleet/room", origin=paged.origin).status
 
 
-def test_under_a_configured_name_looking_needs_a_session(tmp_path):
-    """A proxy has it, and whoever reaches the proxy would see the fleet."""
+def test_a_configured_name_is_one_of_ours(tmp_path):
     with Paged(tmp_path, names=["fleet.example"]) as paged:
-        assert 401 == paged.get("/data/fleet/room", host="fleet.example").status
-        to_login = paged.get("/fleet?group=room", host="fleet.example")
-        assert (303, "/login?back=%2Ffleet%3Fgroup%3Droom") == (
-            to_login.status,
-            to_login.headers["location"],
-        )
-        assert 200 == paged.get("/login", host="fleet.example").status
-
-        paged.logs_in("read")
+        assert 403 == paged.get("/data/fleet/room", host="other.example").status
         assert 200 == paged.get("/data/fleet/room", host="fleet.example").status
 
 
@@ -177,6 +207,23 @@ def test_another_site_has_no_browser_ask_nodes(paged, path):
     # A link there may lead to a view, and the view's own scripts ask.
     assert 200 == paged.get("/fleet", sec_fetch_site="cross-site").status
     assert 200 == paged.get("/data/fleet/room", sec_fetch_site="same-origin").status
+
+
+def test_a_link_ends_and_its_session_does():
+    """The session outlives the process that began it; the link does not outlive an hour."""
+    now = [0.0]
+    sessions = Sessions(bytes(32), tuple, lambda: now[0])
+    cookie = sessions.follow(sessions.link)
+    assert cookie is not None
+    assert "" == sessions.link
+    assert sessions.follow("") is None
+
+    again = Sessions(bytes(32), tuple, lambda: now[0])
+    now[0] = 29 * 86400.0
+    assert again.find(cookie) is not None
+    assert again.follow(again.link) is None
+    now[0] += 2 * 86400.0
+    assert again.find(cookie) is None
 
 
 @pytest.mark.parametrize(("scope", "hours"), [("read", 364 * 24), ("judge", 11), ("operate", 11)])

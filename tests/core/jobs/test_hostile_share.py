@@ -169,11 +169,11 @@ def without_it(fleet: str, of: str) -> dict[str, np.ndarray]:
 
 
 def changes(fleet: str, of: str, table: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return changes of every array: a third of those there are, in `make soak` all.
+    """Return changes of every array: a sixth of those there are, in `make soak` all.
 
     Below a relay, which checks as a root does, there are a third as many.
     """
-    step = (1 if ALL else 3) * (3 if fleet == "below a relay" else 1)
+    step = (1 if ALL else 6) * (3 if fleet == "below a relay" else 1)
     every = itertools.product(enumerate(phases_of(of)), enumerate(table))
     return [(*array, how) for (i, array), (j, how) in every if not (i + j) % step]
 

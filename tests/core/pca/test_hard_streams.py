@@ -29,10 +29,18 @@ def rows_of(stream: str, dim: int) -> np.ndarray:
     return hard_streams.STREAMS[stream](ROWS, dim, np.random.default_rng(0))
 
 
+GATED = ("default", "low rank", "low rank, forgetting")
+"""Of the paths of 300 columns, which take long: `make soak` has all."""
+
+CASES = [(48, path) for path in PATHS] + [
+    pytest.param(300, path, marks=pytest.mark.slow if path in GATED else pytest.mark.soak)
+    for path in PATHS
+]
+
+
 @streams
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("dim", [48, pytest.param(300, marks=pytest.mark.slow)])
-def test_the_laws_hold_on_hard_streams(stream, path, dim):
+@pytest.mark.parametrize(("dim", "path"), CASES)
+def test_the_laws_hold_on_hard_streams(stream, dim, path):
     """Orthogonal to 1e-12, sigma never overstates, both bounds hold, the energy is exact."""
     X, settings = rows_of(stream, dim), PATHS[path]
 

@@ -382,7 +382,7 @@ def test_damage_is_refused_by_the_documented_error_or_harmless(name):
     assert usable < 150
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ENGINES)
 def test_much_damage_is_refused_by_the_documented_error(name):
     """The same for longer."""

@@ -19,7 +19,6 @@ export async function start() {
   for (const link of document.querySelectorAll("a[data-keeps-group]")) {
     link.search = `?group=${encodeURIComponent(group)}`;
   }
-  document.getElementById("login")?.setAttribute("href", loginPath());
   document.getElementById("logout")?.addEventListener("click", async () => {
     await post(["logout"]);
     location.reload();
