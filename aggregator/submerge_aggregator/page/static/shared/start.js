@@ -1,6 +1,6 @@
 // What every view begins with: the group that it is about, and the way out of a session.
 
-import { get, loginPath, post } from "./ask.js";
+import { get, post } from "./ask.js";
 import { listen } from "./live.js";
 import { make } from "./build.js";
 
