@@ -276,7 +276,7 @@ class Group:
             return -math.inf
         if self._settings.parent is not None:
             return self.upward.due_at
-        if not self._stirred or self.ledger is None:
+        if not (self._stirred or self.holds_back) or self.ledger is None:
             return math.inf
         return min(self._model_at, self._look_at) if self._begins else self._model_at
 
@@ -554,7 +554,7 @@ class Group:
     def make_model(self, now: Now) -> Model | None:
         """Return the root's rows as a model, if one is due."""
         ledger = self.ledger
-        if ledger is None or not self._stirred:
+        if ledger is None or not (self._stirred or self.holds_back):
             return None
         if self._begins and self._look_at <= now.steady:
             # Until then no node scores a row: this does not wait for the time of a model.
@@ -565,10 +565,13 @@ class Group:
                 self._model_at = -math.inf
         if self._model_at > now.steady:
             return None
+        if not self._stirred and not self._floor.allows(ledger, now):
+            self._model_at = now.steady + self._settings.model_every_s
+            return None  # what waits still does, and nothing is new
         self._settle(ledger)
         kept = self._kept(self.model, ledger, now)
         model = self._readable(Model, lambda: self._new_model(ledger, now, kept), now)
-        self._stirred = self.holds_back
+        self._stirred = False
         self._model_at = now.steady + self._settings.model_every_s
         if model is not None:
             self.model, self.version = model, model.version

@@ -159,6 +159,21 @@ def test_a_model_whose_rows_wait_is_renewed() -> None:
     assert (before.version, before.expires) < (after.version, after.expires)
 
 
+def test_rows_that_wait_have_no_model_made() -> None:
+    """One went down every few seconds, under a new version, with the rows of before."""
+
+    def made(waiting: int) -> int:
+        table = fleet()
+        all_read(table, 40)
+        table.reads("c0", waiting)
+        table.passes(200)
+        before = len(table.spread("r", Model))
+        table.passes(2000)
+        return len(table.spread("r", Model)) - before
+
+    assert made(0) == made(20)
+
+
 def test_an_aggregator_whose_rows_wait_is_heard() -> None:
     """It reports as often as any; what it knows of its nodes' silence is new."""
     table = fleet(site=True)
