@@ -17,14 +17,16 @@ from support.paged_fleet import AT, PagedFleet
 def visit(chromium: Any, request: Any) -> Iterator[Callable[..., Guarded]]:
     """Open a context of a browser, as `Guarded` does; it is closed, and judged, in the end.
 
-    It may look at the test's `fleet`, unless `stranger`. A test names it last: the browser lets go
+    It may look at a fleet, by default the test's `fleet`, unless `stranger`. A test names it last: the browser lets go
     of a page's server before that ends.
     """
 
-    def opens(*, stranger: bool = False, **how: Any) -> Guarded:
+    def opens(*, fleet: Any = None, stranger: bool = False, **how: Any) -> Guarded:
         visited = visits.enter_context(Guarded(chromium, **{"at": AT} | how))
-        if "fleet" in request.fixturenames and not stranger:
-            visited.has_session(request.getfixturevalue("fleet"), "read", "looks")
+        if fleet is None and "fleet" in request.fixturenames:
+            fleet = request.getfixturevalue("fleet")
+        if fleet is not None and not stranger:
+            visited.has_session(fleet, "read", "views")
         return visited
 
     with ExitStack() as visits:

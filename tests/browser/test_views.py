@@ -23,6 +23,7 @@ def shown(chromium, tmp_path_factory):
         PagedFleet(tmp_path_factory.mktemp("root")) as fleet,
         Guarded(chromium, at=AT) as visited,
     ):
+        visited.has_session(fleet, "read")
         visited.expects("404 GET /nowhere")
 
         def page_of(view, scheme="light", size=DESK):

@@ -39,7 +39,7 @@ def test_without_an_alarm_the_channel_that_is_farthest_off_stands_there(tmp_path
     """In words that do not sound like one."""
     with PagedFleet(tmp_path) as fleet:
         fleet.reports(OPEN, *(alarm.over(alarm.began + 60.0) for alarm in fleet.alarms(OPEN)))
-        visited = visit()
+        visited = visit(fleet=fleet)
         page = opened(visited.page(), fleet.origin, "now")
         page.wait_for_selector("#worst canvas")
 
@@ -83,7 +83,7 @@ def test_nothing_is_blamed_while_nothing_is_wrong(fleet, visit):
 def test_names_and_figures_do_not_break_in_the_middle(tmp_path, visit):
     """On a screen that has room for them."""
     with PagedFleet(tmp_path, schema=Schema(tuple(Channel(each, "°C") for each in LONG))) as fleet:
-        visited = visit(viewport={"width": 1280, "height": 800})
+        visited = visit(fleet=fleet, viewport={"width": 1280, "height": 800})
         for view, part in (
             ("now", "#machines, #worst h2"),
             ("alarms", "#open"),
@@ -114,7 +114,7 @@ def test_one_is_no_plural_and_no_count_is_negative(tmp_path, visit):
         (_, known) = fleet.alarms("pump-4")
         rejected = replace(known, node="pump-1", verdict="rejected")
         fleet.reports("pump-1", rejected, raised=0, confirmed=1)
-        visited = visit()
+        visited = visit(fleet=fleet)
         page = opened(visited.page(), fleet.origin, "fleet")
         page.wait_for_selector("#count:has-text('1 node, 1 client')")
         page.goto(f"{fleet.origin}/alarms?group=room")

@@ -90,11 +90,8 @@ class Guarded:
         """Have a session of a new token, as if somebody had logged in."""
         before = paged.cookie, paged.proof
         paged.logs_in(scope, name)
-        cookie, _, value = paged.cookie.partition("=")
+        self.context.add_cookies([paged.browsers_cookie])
         paged.cookie, paged.proof = before
-        self.context.add_cookies(
-            [{"name": cookie, "value": value, "url": paged.origin, "sameSite": "Strict"}]
-        )
 
     def expects(self, *parts: str) -> None:
         """Let what goes wrong contain one of these."""

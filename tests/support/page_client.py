@@ -52,6 +52,12 @@ class PageClient:
         self.proof = self.get("/").body.decode().split('submerge-proof" content="')[1][:64]
         return answer
 
+    @property
+    def browsers_cookie(self) -> dict[str, str]:
+        """The session, for a browser."""
+        name, _, value = self.cookie.partition("=")
+        return {"name": name, "value": value, "url": self.origin, "sameSite": "Strict"}
+
     def leaves(self) -> None:
         """Forget the session."""
         self.cookie = self.proof = ""

@@ -17,7 +17,13 @@ from submerge_aggregator.admission import watched_file
 from submerge_aggregator.config import AggregatorConfig
 from submerge_aggregator.http import admin
 from submerge_aggregator.operators.scopes import Scope
-from submerge_aggregator.operators.tokens import Token, digest_of, new_secret, tokens_text
+from submerge_aggregator.operators.tokens import (
+    Token,
+    digest_of,
+    new_secret,
+    parse_tokens,
+    tokens_text,
+)
 from submerge_aggregator.page.opening import page_serving
 from submerge_client.config.tomlfile import decoded
 from support.house import SCHEMA, House
@@ -49,7 +55,9 @@ class Paged(PageClient):
         self.folder, self._page = folder, {"address": "127.0.0.1:0"} | page
         self.house = House(folder, groups=groups, schema=schema, history_bytes=history_bytes)
         self.recorded: list[dict[str, Any]] = []
-        self._tokens: dict[str, Token] = {}
+        path = Path(f"{self.house.store}.tokens")
+        known = parse_tokens(path.read_text()) if path.exists() else ()
+        self._tokens = {each.name: each for each in known}
 
     def __enter__(self) -> Paged:
         self.house.__enter__()

@@ -43,6 +43,7 @@ def paged(tmp_path_factory):
 def page(chromium, paged):
     """The view, with nodes that are made up."""
     page = chromium.new_page(viewport={"width": 375, "height": 740})
+    page.context.add_cookies([paged.browsers_cookie])
     answer = {"group": "room", "at": time.time(), "rows": ROWS, "silent": [], "more": False}
     page.route("**/data/fleet/**", lambda route: route.fulfill(body=json.dumps(answer)))
     page.goto(f"{paged.origin}/fleet?group=room")

@@ -26,8 +26,9 @@ def paged(tmp_path):
 
 
 @pytest.fixture
-def page(chromium):
+def page(chromium, paged):
     page = chromium.new_page(viewport={"width": 375, "height": 740})
+    page.context.add_cookies([paged.browsers_cookie])
     yield page
     page.close()
 
@@ -85,9 +86,10 @@ def test_a_channel_that_is_silent_says_nothing(paged, page):
     assert "its limit" not in page.inner_text(".tile")
 
 
-def test_the_trail_of_a_report_is_drawn(tmp_path, page):
+def test_the_trail_of_a_report_is_drawn(tmp_path_factory, page):
     """From a node's report, through the history and the tree, to the table of the picture."""
-    with Paged(tmp_path, history_bytes=1 << 20) as paged:
+    with Paged(tmp_path_factory.mktemp("root"), history_bytes=1 << 20) as paged:
+        page.context.add_cookies([paged.browsers_cookie])
         paged.house.time.steady = time.time() - EPOCH
         minute = int(time.time() // 60)
         for node, share in (("calm", 0.25), ("loud", 4.0)):
