@@ -69,3 +69,14 @@ async function send(method, path) {
   }
   return said;
 }
+
+let units = new Map();
+
+/** Return the units of a group's channels by their names, as its model has them: none before there is one. */
+export async function unitsOf(group) {
+  if (!units.size) {
+    const model = await get(["data", "model", group]).catch(() => ({ channels: [], units: [] }));
+    units = new Map(model.channels.map((channel, i) => [channel, model.units[i]]));
+  }
+  return units;
+}

@@ -13,9 +13,7 @@
 // It is sent, taken when the aggregator has it in its store, and done when it is confirmed.
 
 import { leave, loginPath, meta, post } from "./ask.js";
-import { make } from "./build.js";
-import { focusOn, keysAround } from "./refill.js";
-import { shown } from "./text.js";
+import { focusOn, keysAround, make, shown } from "./elements.js";
 
 const SCOPES = ["read", "judge", "operate"];
 const LOOK_S = [0.3, 0.5, 1, 1, 2];
