@@ -48,10 +48,10 @@ export function chartIn(host, kind, how) {
 }
 
 /** Give a chart its label, and the height of what it draws; more than `most` scrolls. */
-export function fill(chart, { label, about = "", height, most = height }) {
+export function fill(chart, { label, about, height, most = height }) {
   const name = shown(label);
   tell(chart.caption, name);
-  chart.canvas.setAttribute("aria-label", about ? `${name}. ${about}` : name);
+  chart.canvas.setAttribute("aria-label", `${name}. ${about}`);
   const seen = Math.min(height, most);
   chart.box.style.height = chart.canvas.style.height = `${seen}px`;
   chart.rest.style.height = `${height - seen}px`;

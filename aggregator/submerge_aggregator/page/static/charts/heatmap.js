@@ -18,7 +18,8 @@ const MOST_WHOLE = 64;
 
 /** Draw a heat map in a host, or draw the one that is there again. */
 export function heatmap(host, data) {
-  const chart = chartIn(host, "heatmap", { draw, table, at: placeAt, step: stepped, moved: readOut, chosen: open });
+  const chosen = ({ data: { rows } }, { row }) => location.assign(rows[row].href);
+  const chart = chartIn(host, "heatmap", { draw, table, at: placeAt, step: stepped, moved: readOut, chosen });
   if (!chart.picture) {
     Object.assign(chart, { picture: document.createElement("canvas"), bins: 1, left: 0, width: 1, swatches: [] });
     chart.legend.append(...legend(chart));
@@ -37,10 +38,6 @@ export function heatmap(host, data) {
     height: Math.max(data.rows.length, 1) * TALL + FOOT,
     most: data.rows.length <= MOST_WHOLE ? Infinity : Math.max(400, window.innerHeight * 0.8),
   });
-}
-
-function open(chart, { row }) {
-  location.assign(chart.data.rows[row].href);
 }
 
 // -- drawing
@@ -134,10 +131,9 @@ function placeAt(chart, x, y) {
 
 function stepped(chart, key, from) {
   const n = chart.data.rows.length;
-  const page = 10;
   const ways = {
     ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0],
-    Home: [0, -Infinity], End: [0, Infinity], PageUp: [-page, 0], PageDown: [page, 0],
+    Home: [0, -Infinity], End: [0, Infinity], PageUp: [-10, 0], PageDown: [10, 0],
   };
   if (!(key in ways) || n === 0) {
     return undefined;
@@ -146,14 +142,11 @@ function stepped(chart, key, from) {
   const [down, right] = from === null ? [0, 0] : ways[key];
   const held = (value, most) => Math.min(Math.max(value, 0), most);
   const row = held(at.row + down, n - 1);
-  reveal(chart, row);
-  return { row, bin: held(at.bin + right, chart.bins - 1) };
-}
-
-function reveal(chart, row) {
   const { box } = chart;
+  // The row is scrolled to where it is seen.
   const seen = box.clientHeight - FOOT;
   box.scrollTop = Math.min(Math.max(box.scrollTop, (row + 1) * TALL - seen), row * TALL);
+  return { row, bin: held(at.bin + right, chart.bins - 1) };
 }
 
 function readOut(chart, at, keyed) {

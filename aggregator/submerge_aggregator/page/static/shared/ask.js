@@ -1,7 +1,7 @@
 // Questions and orders to the aggregator, as JSON.
 
-/** A question that was refused, in the aggregator's words; `status` is 0 without an answer. */
-export class Refused extends Error {
+// A question that was refused, in the aggregator's words; `status` is 0 without an answer.
+class Refused extends Error {
   constructor(why, status) {
     super(why);
     this.status = status;

@@ -17,7 +17,7 @@ export const CAUSES = {
   silent: "a channel says nothing for longer than ever before",
 };
 
-export const MARKS = {
+const MARKS = {
   settled: "settled at a new level",
   provisional: "provisional",
 };

@@ -4,14 +4,14 @@
 import { get, loginPath, post } from "./ask.js";
 import { make, place, tell } from "./elements.js";
 
-/** Return which aggregator it is and the group that the address names, or the first one. */
+/** Return the group that the address names, or the first one. */
 export async function start() {
-  const about = await patiently(() => get(["api", ""]));
+  const { groups } = await patiently(() => get(["api", ""]));
   const given = new URLSearchParams(location.search).get("group");
-  const group = about.groups.includes(given) ? given : about.groups[0];
+  const group = groups.includes(given) ? given : groups[0];
   const choice = place("group");
   choice.replaceChildren(
-    ...about.groups.map((each) => make("option", { value: each, selected: each === group }, each)),
+    ...groups.map((each) => make("option", { value: each, selected: each === group }, each)),
   );
   choice.addEventListener("change", () => {
     location.search = `?group=${encodeURIComponent(choice.value)}`;
@@ -26,7 +26,7 @@ export async function start() {
   });
   document.addEventListener("visibilitychange", ask);
   ask();
-  return { about, group };
+  return group;
 }
 
 // The page may be opened while the aggregator begins.

@@ -17,7 +17,7 @@ const WHY = {
   "more than a node has": "a node reports nine alarms at most, and there are more",
 };
 
-const { group } = await start();
+const group = await start();
 const about = { group, units: new Map(), remembered: new Set() };
 const [search, chosen, quiet] = ["search", "verdict", "quiet"].map(place);
 let current = [];

@@ -9,7 +9,7 @@ import { count } from "../shared/words.js";
 // Where so few are left by a search, all branches with them open.
 const FEW = 100;
 
-const { group } = await start();
+const group = await start();
 const [search, chosen] = [place("search"), place("state")];
 const ways = [...place("ways").children];
 // How many rows tables had before, and which branches were opened or closed by hand.

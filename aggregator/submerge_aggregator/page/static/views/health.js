@@ -15,7 +15,7 @@ const FULL = 0.8;
 // As the alert BackupOld has it.
 const OLD_S = 50 * 3600;
 
-const { group } = await start();
+const group = await start();
 const BANS = [
   ["Node", ({ node }) => nodeLink(group, node)],
   ["On its way to", ({ on_its_way: to }) => (to.length ? named(to.join(", ")) : "arrived everywhere")],

@@ -6,7 +6,7 @@ import { facts, fillTable, make, nothing, place, refill, shown } from "../shared
 import { follow, start } from "../shared/start.js";
 import { ago, count, figure, moment } from "../shared/words.js";
 
-const { group } = await start();
+const group = await start();
 const loadings = new Loadings(place("loadings-form"), place("loadings"));
 let version = null;
 

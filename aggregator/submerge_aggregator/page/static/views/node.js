@@ -13,7 +13,7 @@ import { watchSentences } from "../shared/watch_words.js";
 const EVERY_S = 2.5;
 const BEFORE_S = 60;
 
-const { group } = await start();
+const group = await start();
 const asked = new URLSearchParams(location.search);
 const about = { group, units: new Map(), remembered: new Set(), ofNode: true };
 const where = { group, node: asked.get("node") ?? "", path: asked.get("path") ?? "" };

@@ -25,7 +25,7 @@ const VALUES_S = 5;
 // More do not fit on a wall; the list of the fleet has them all.
 const MOST_TILES = 60;
 
-const { group } = await start();
+const group = await start();
 const given = Number(new URLSearchParams(location.search).get("hours"));
 // Until somebody chooses, the range follows the age of the scores.
 let hours = HOURS.includes(given) ? given : null;
