@@ -9,14 +9,6 @@ import { follow, start } from "../shared/start.js";
 import { watchSentences } from "../shared/watch_words.js";
 import { count } from "../shared/words.js";
 
-const WHY = {
-  "its node reports here":
-    "its node reports to this aggregator itself, and says otherwise",
-  "an aggregator has no alarms": "it is said to be of an aggregator, which raises none",
-  "another child says that it is open": "it is reported as over, and as open by another child",
-  "more than a node has": "a node reports nine alarms at most, and there are more",
-};
-
 const group = await start();
 const about = { group, units: new Map(), remembered: new Set() };
 const [search, chosen, quiet] = ["search", "verdict", "quiet"].map(place);
@@ -121,7 +113,7 @@ function drawLeftOut(alarms) {
     ["Node", ({ node }) => named(node)],
     ["State", ({ open }) => (open ? "open" : "over")],
     ["Reported by", ({ by }) => named(by)],
-    ["Why it is not believed", ({ why }) => WHY[why] ?? why],
+    ["Why it is not believed", ({ why }) => why],
   ];
   refill(place("left-out"), table("Alarms that are not believed", columns, alarms));
 }
