@@ -88,5 +88,6 @@ def test_ranks_that_nodes_choose_are_drawn_over_time(fleet, visit):
     page.wait_for_selector("#ranks figcaption:has-text('Rank of the model, and ranks that nodes')")
     assert ["model", OPEN] == page.locator("#ranks li bdi").all_inner_texts()
     page.locator("#ranks summary").click()
+    page.wait_for_selector("#ranks tbody tr")
     newest = page.locator("#ranks tbody tr").first.locator("td").all_inner_texts()
     assert "5" == newest[-1]

@@ -144,13 +144,13 @@ def test_no_level_gets_lost_between_dots(page, levels, bins):
     ],
 )
 def test_a_name_is_shown_without_what_is_not_seen(page, name, expected):
-    assert expected == run(page, "shared/text.js", "m.shown(a[0])", name)
+    assert expected == run(page, "shared/elements.js", "m.shown(a[0])", name)
 
 
 def test_a_long_name_is_cut(page):
     """And not within a character of two units."""
-    assert 201 >= len(run(page, "shared/text.js", "m.shown(a[0])", "x" * 64_000))
-    assert run(page, "shared/text.js", "m.shown(a[0])", "🙂" * 500).endswith("🙂…")
+    assert 201 >= len(run(page, "shared/elements.js", "m.shown(a[0])", "x" * 64_000))
+    assert run(page, "shared/elements.js", "m.shown(a[0])", "🙂" * 500).endswith("🙂…")
 
 
 # -- figures

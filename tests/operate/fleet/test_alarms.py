@@ -127,7 +127,7 @@ def test_a_person_sees_which_child_contradicts_the_others(alarms, house):
     passes_on(house, "rogue", alarm_status(alarm("c", 1, ended=30.0), alarm("c", 2)))
     out = alarms().out
 
-    assert "  not believed: rogue reports c-2 (open) and 1 more\n    its node reports here\n" in out
+    assert "  not believed: rogue reports c-2 (open) and 1 more\n    its node reports here, " in out
     assert "OPEN, denied by rogue: not believed" in " ".join(out.split())
     (found,) = json.loads(alarms("--json").out)
     assert (["rogue"], True, "c") == (found["denied_by"], found["open"], found["reported_by"])

@@ -104,7 +104,7 @@ def alarms_below(ledger: Ledger, now: Now) -> AlarmsBelow:
     disputed = False
     for node, of_node in claims.items():
         if node in aggregators:
-            left_out += _all_left_out(of_node, "an aggregator has no alarms")
+            left_out += _all_left_out(of_node, "an aggregator raises no alarms")
         elif len(of_node) == 1:
             believed += of_node[0].alarms
         else:
@@ -171,7 +171,7 @@ def _claims(
         is_silent = presence.is_silent(*key, now.steady)
         before = {} if row.from_client else dict(status.silent)
         kept, excess = most_of_each_node(status.alarms)
-        left_out += [LeftOutAlarm(each, child, "more than a node has") for each in excess]
+        left_out += [LeftOutAlarm(each, child, "a node has nine alarms at most") for each in excess]
         of_nodes: dict[str, list[Alarm]] = {}
         for alarm in kept:
             of_nodes.setdefault(alarm.node, []).append(alarm)
@@ -196,7 +196,7 @@ def _settled(claims: list[_Claim], left_out: list[LeftOutAlarm]) -> list[Reporte
         others = [claim for claim in claims if claim.heard and not claim.itself]
         denied = [
             each
-            for each in _all_left_out(others, "its node reports here")
+            for each in _all_left_out(others, "its node reports here, and says otherwise")
             if (each.alarm.name, each.alarm.is_open) not in own
         ]
         left_out += denied

@@ -10,14 +10,12 @@ from submerge.protocol.alarm_status import Alarm
 from submerge.protocol.machine import Note, Now
 
 LeftOutWhy = Literal[
-    "its node reports here",
-    "an aggregator has no alarms",
+    "its node reports here, and says otherwise",
+    "an aggregator raises no alarms",
     "another child says that it is open",
-    "more than a node has",
+    "a node has nine alarms at most",
 ]
-"""Why an alarm is left out: its node is a child of this aggregator, and reports otherwise; it is
-said to be of an aggregator; it is reported as ended, and as open by another child; a node has nine
-at most."""
+"""Why an alarm is left out, as people read it."""
 
 AGAIN_S = 600.0  # a child is named in the log again after this time at the soonest
 NAMED = 3  # alarms that a line of the log names

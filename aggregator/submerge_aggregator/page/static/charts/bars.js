@@ -5,10 +5,9 @@
 // `low` and `high` are the ends of what the value may be, as a thin line. `mark` is a word for a bar
 // that is of another kind (a spare direction): it is drawn hollow, and the word stands beside its value.
 
-import { make } from "../shared/build.js";
-import { refill } from "../shared/refill.js";
-import { shown } from "../shared/text.js";
-import { extent, linear, short } from "./scales.js";
+import { make, refill, scrolling, shown } from "../shared/elements.js";
+import { short } from "../shared/words.js";
+import { extent, linear } from "./scales.js";
 
 /** Draw bars in a host, in place of what is there. */
 export function bars(host, { label, unit = "", rows }) {
@@ -24,8 +23,7 @@ export function bars(host, { label, unit = "", rows }) {
       make("td", { class: "number" }, valueText(row)),
     ),
   );
-  const table = make("table", { "aria-label": name }, make("tbody", {}, ...lines));
-  const box = make("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": name }, table);
+  const box = scrolling(name, "scroll tall", make("table", { "aria-label": name }, make("tbody", {}, ...lines)));
   refill(host, make("figure", { class: "chart bars" }, make("figcaption", {}, name), box));
 }
 

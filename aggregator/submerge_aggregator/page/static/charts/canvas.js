@@ -1,45 +1,35 @@
-// A stage for a chart: a figure with its caption, a canvas as sharp as the screen, a line that reads
-// out what the cursor is at, and a box that scrolls where there is more than fits.
+// A chart: a figure with its caption, a canvas as sharp as the screen, a line that reads out what the
+// cursor is at, a box that scrolls where there is more than fits, and its twin, a table.
 //
 // The canvas is never taller than the box: a chart draws what is to be seen. It draws again when its
 // size, the colours of the system, or the place in the box changes, once a frame at most.
 
-import { make } from "../shared/build.js";
-import { shown } from "../shared/text.js";
-import { twin } from "./twin.js";
+import { make, shown, table, tell } from "../shared/elements.js";
 
 const FONT_PX = 12;
 
-const stages = new Set();
+// Rows of a twin; of more the first ones are shown, and how many there are.
+const MOST_ROWS = 300;
 
 const charts = new WeakMap();
 
-/** Return the chart of a host: the one that is there, or a new one with its stage, table and cursor.
+/** Return the chart of a host: the one that is there, or a new one. `how` has these functions, which
+ * all get the chart first:
  *
- * draw : called with the chart and `{context, width, height, top, colour}`; sizes are CSS pixels,
- *   `top` is how far the box has scrolled, `colour` returns a custom property of the page's styles
- * table : as `twin` has it
- * at, step, moved, chosen : as `cursor` has them. All are called with the chart first
+ * draw : draws a scene `{context, width, height, top, ratio, colour}`; sizes are CSS pixels, `top` is
+ *   how far the box has scrolled, `colour` returns a custom property of the page's styles
+ * table : returns what the twin shows, built only once somebody opens it: `columns` as `table` has
+ *   them, and `items`
+ * at : from a place in the canvas to where the cursor is, or null
+ * step : from a key's name and where the cursor is to where it goes; undefined: not its key
+ * moved : what a new place does; by keys, `keyed` is true
+ * chosen : what a click or Enter does
  */
-export function chartIn(host, kind, { draw, table, at, step, moved, chosen = () => {} }) {
+export function chartIn(host, kind, how) {
   const known = charts.get(host);
-  if (known?.stage.figure.isConnected) {
+  if (known?.figure.isConnected) {
     return known;
   }
-  const chart = {};
-  chart.stage = stage(host, kind, (scene) => draw(chart, scene));
-  chart.build = twin(chart.stage.figure, () => table(chart));
-  cursor(chart.stage, {
-    at: (...place) => at(chart, ...place),
-    step: (...key) => step(chart, ...key),
-    moved: (...where) => moved(chart, ...where),
-    chosen: (where) => chosen(chart, where),
-  });
-  charts.set(host, chart);
-  return chart;
-}
-
-function stage(host, kind, draw) {
   const said = make("p", { class: "readout", role: "status" });
   const canvas = make("canvas", { role: "img", tabindex: "0" });
   const rest = make("div");
@@ -47,41 +37,38 @@ function stage(host, kind, draw) {
   const caption = make("figcaption");
   const legend = make("ul", { class: "legend" });
   const figure = make("figure", { class: `chart ${kind}` }, caption, legend, box, said);
+  const chart = { how, figure, caption, legend, box, canvas, rest, said, cursor: null, due: 0 };
   host.replaceChildren(figure);
-  const self = { figure, caption, legend, box, canvas, rest, said, draw, again, due: 0 };
-  const sizes = new ResizeObserver(again);
-  function again() {
-    self.due ||= requestAnimationFrame(() => {
-      self.due = 0;
-      paint(self);
-    });
-  }
-  sizes.observe(box);
-  box.addEventListener("scroll", again, { passive: true });
-  stages.add(self);
-  return self;
+  twin(chart);
+  withCursor(chart);
+  new ResizeObserver(() => again(chart)).observe(box);
+  box.addEventListener("scroll", () => again(chart), { passive: true });
+  charts.set(host, chart);
+  return chart;
 }
 
-/** Give a stage its label, and the height of what it draws; more than `most` scrolls. */
-export function fill(self, { label, about = "", height, most = height }) {
+/** Give a chart its label, and the height of what it draws; more than `most` scrolls. */
+export function fill(chart, { label, about, height, most = height }) {
   const name = shown(label);
-  if (self.caption.textContent !== name) {
-    self.caption.textContent = name;
-  }
-  self.canvas.setAttribute("aria-label", about ? `${name}. ${about}` : name);
+  tell(chart.caption, name);
+  chart.canvas.setAttribute("aria-label", `${name}. ${about}`);
   const seen = Math.min(height, most);
-  self.box.style.height = self.canvas.style.height = `${seen}px`;
-  self.rest.style.height = `${height - seen}px`;
-  self.again();
+  chart.box.style.height = chart.canvas.style.height = `${seen}px`;
+  chart.rest.style.height = `${height - seen}px`;
+  chart.how.moved(chart, chart.cursor, false);
+  chart.build();
+  again(chart);
 }
 
-/** Say what the cursor is at: text, or elements. */
-export function say(self, ...what) {
-  self.said.replaceChildren(...what);
+function again(chart) {
+  chart.due ||= requestAnimationFrame(() => {
+    chart.due = 0;
+    paint(chart);
+  });
 }
 
-function paint(self) {
-  const { canvas, box, draw } = self;
+function paint(chart) {
+  const { canvas, box, how } = chart;
   const [width, height] = [box.clientWidth, box.clientHeight];
   if (width === 0 || height === 0) {
     return;
@@ -102,49 +89,47 @@ function paint(self) {
   context.textBaseline = "middle";
   // A name never turns the order of what is around it.
   context.direction = "ltr";
-  draw({ context, width, height, top: box.scrollTop, ratio, colour });
+  how.draw(chart, { context, width, height, top: box.scrollTop, ratio, colour });
 }
 
-function everywhere() {
-  for (const each of stages) {
-    if (each.canvas.isConnected) {
-      each.again();
-    } else {
-      stages.delete(each);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  const drawn = [...document.querySelectorAll("figure.chart")].map((each) => charts.get(each.parentElement));
+  drawn.filter(Boolean).forEach(again);
+});
+
+function twin(chart) {
+  const inside = make("div");
+  const details = make("details", { class: "twin" }, make("summary", {}, "As a table"), inside);
+  chart.build = () => {
+    if (details.open) {
+      const { columns, items } = chart.how.table(chart);
+      const few = items.slice(0, MOST_ROWS);
+      inside.replaceChildren(table(chart.caption.textContent, columns, few));
+      if (few.length < items.length) {
+        inside.append(make("p", {}, `The first ${few.length} of ${items.length} rows.`));
+      }
     }
-  }
+  };
+  details.addEventListener("toggle", chart.build);
+  chart.figure.append(details);
 }
-
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", everywhere);
 
 /** Return a text, cut so that it is not wider. */
 export function fitting(context, text, width) {
-  if (context.measureText(text).width <= width) {
-    return text;
+  let [cut, n] = [text, text.length];
+  const wide = () => context.measureText(cut).width;
+  while (n > 0 && wide() > width) {
+    n = Math.min(n - 1, Math.ceil((n * width) / wide()) + 1);
+    cut = text.slice(0, n) + "…";
   }
-  let [low, high] = [0, text.length];
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (context.measureText(text.slice(0, middle) + "…").width <= width) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return text.slice(0, low) + "…";
+  return cut;
 }
 
 /** Return the width of the widest text, at most `most`. */
 export function widest(context, texts, most) {
-  let width = 0;
-  for (const text of texts) {
-    // Of a long text it is known without measuring.
-    width = Math.max(width, text.length > 100 ? most : context.measureText(text).width);
-    if (width >= most) {
-      return most;
-    }
-  }
-  return Math.ceil(width);
+  // So many letters are wider than any place for them.
+  const widths = texts.map((text) => context.measureText(text.slice(0, 100)).width);
+  return Math.min(most, Math.ceil(Math.max(0, ...widths)));
 }
 
 /** Draw what an axis of time names, below a plot, and faint lines through it. */
@@ -168,23 +153,17 @@ export function timeAxis({ context, colour }, marks, place, { top, bottom, left,
   }
 }
 
-// Have a stage's cursor moved by pointer and by keys.
-//
-// at : from a place in the canvas to where the cursor is, or null
-// step : from a key's name and where the cursor is to where it goes; undefined: not its key
-// moved : what a new place does; by keys, `keyed` is true
-// chosen : what a click or Enter does
-function cursor(self, { at, step, moved, chosen }) {
-  const { canvas } = self;
+// Have a chart's cursor moved by pointer and by keys.
+function withCursor(chart) {
+  const { canvas, how } = chart;
   const place = (event) => {
     const box = canvas.getBoundingClientRect();
-    return at(event.clientX - box.left, event.clientY - box.top);
+    return how.at(chart, event.clientX - box.left, event.clientY - box.top);
   };
-  self.cursor = null;
   const go = (where, keyed) => {
-    self.cursor = where;
-    moved(where, keyed);
-    self.again();
+    chart.cursor = where;
+    how.moved(chart, where, keyed);
+    again(chart);
   };
   canvas.addEventListener("pointermove", (event) => {
     if (event.pointerType === "mouse") {
@@ -200,21 +179,21 @@ function cursor(self, { at, step, moved, chosen }) {
     // A finger has no place before it touches: it reads first, and goes by the link that it reads.
     const mouse = event.pointerType === "mouse";
     go(place(event), !mouse);
-    if (mouse && self.cursor !== null) {
-      chosen(self.cursor);
+    if (mouse && chart.cursor !== null) {
+      how.chosen?.(chart, chart.cursor);
     }
   });
   canvas.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) {
       return;
     }
-    if (event.key === "Enter" && self.cursor !== null) {
+    if (event.key === "Enter" && chart.cursor !== null) {
       event.preventDefault();
-      chosen(self.cursor);
+      how.chosen?.(chart, chart.cursor);
     } else if (event.key === "Escape") {
       go(null, true);
     } else {
-      const next = step(event.key, self.cursor);
+      const next = how.step(chart, event.key, chart.cursor);
       if (next !== undefined) {
         event.preventDefault();
         go(next, true);

@@ -5,12 +5,11 @@
 // Rows are drawn in the order in which they come: the worst first. Where steps are narrower than a
 // dot of the screen, a dot has the highest of its steps: no minute over a limit gets lost.
 
-import { make } from "../shared/build.js";
-import { shown } from "../shared/text.js";
-import { chartIn, fill, fitting, say, timeAxis, widest } from "./canvas.js";
-import { LEAST, ONE, STEPS, UNLIMITED, binned, colourOf, levelWords, palette, shareOf } from "./levels.js";
-import { clock, day, linear, timeTicks } from "./scales.js";
-import { MOST_ROWS } from "./twin.js";
+import { make, named, shown } from "../shared/elements.js";
+import { clock, stamp } from "../shared/words.js";
+import { chartIn, fill, fitting, timeAxis, widest } from "./canvas.js";
+import { LEAST, ONE, STEPS, UNLIMITED, binned, colourOf, levelWords, palette } from "./levels.js";
+import { linear, timeTicks } from "./scales.js";
 
 const [TALL, FOOT, GAP] = [16, 22, 8];
 
@@ -19,19 +18,19 @@ const MOST_WHOLE = 64;
 
 /** Draw a heat map in a host, or draw the one that is there again. */
 export function heatmap(host, data) {
-  const chart = chartIn(host, "heatmap", { draw, table, at: placeAt, step: stepped, moved: readOut, chosen: open });
+  const chosen = ({ data: { rows } }, { row }) => location.assign(rows[row].href);
+  const chart = chartIn(host, "heatmap", { draw, table, at: placeAt, step: stepped, moved: readOut, chosen });
   if (!chart.picture) {
     Object.assign(chart, { picture: document.createElement("canvas"), bins: 1, left: 0, width: 1, swatches: [] });
-    chart.stage.legend.append(...legend(chart));
+    chart.legend.append(...legend(chart));
   }
   const columns = data.rows.reduce((most, row) => Math.max(most, row.levels.length), 1);
   const over = data.rows.filter((row) => row.levels.some((level) => level > ONE)).length;
-  const same = chart.data?.rows.length === data.rows.length;
-  Object.assign(chart, { data, columns, names: data.rows.map((row) => shown(row.name)) });
-  if (!same) {
-    chart.stage.cursor = null;
+  if (chart.data?.rows.length !== data.rows.length) {
+    chart.cursor = null;
   }
-  fill(chart.stage, {
+  Object.assign(chart, { data, columns, names: data.rows.map((row) => shown(row.name)) });
+  fill(chart, {
     label: data.label,
     about:
       `${data.rows.length} rows, ${over} of them over their limit at some time, the worst first. ` +
@@ -39,15 +38,6 @@ export function heatmap(host, data) {
     height: Math.max(data.rows.length, 1) * TALL + FOOT,
     most: data.rows.length <= MOST_WHOLE ? Infinity : Math.max(400, window.innerHeight * 0.8),
   });
-  readOut(chart, chart.stage.cursor, false);
-  chart.build();
-}
-
-function open(chart, { row }) {
-  const { href } = chart.data.rows[row] ?? {};
-  if (href) {
-    location.assign(href);
-  }
 }
 
 // -- drawing
@@ -59,7 +49,7 @@ function draw(chart, scene) {
   chart.width = Math.max(1, width - chart.left);
   const bins = Math.min(columns, Math.max(1, Math.floor(chart.width * ratio)));
   if (bins !== chart.bins) {
-    [chart.bins, chart.stage.cursor] = [bins, null];
+    [chart.bins, chart.cursor] = [bins, null];
   }
   const bottom = height - FOOT;
   const from = Math.floor(top / TALL);
@@ -114,7 +104,7 @@ function namesOf(chart, { context, top, colour }, from, to) {
 }
 
 function cursorOf(chart, { context, top, width, colour }) {
-  const at = chart.stage.cursor;
+  const at = chart.cursor;
   if (at === null || at.row >= chart.data.rows.length) {
     return;
   }
@@ -132,7 +122,7 @@ function cursorOf(chart, { context, top, width, colour }) {
 // -- the cursor
 
 function placeAt(chart, x, y) {
-  const { box, canvas } = chart.stage;
+  const { box, canvas } = chart;
   const row = Math.floor((y + box.scrollTop) / TALL);
   const isRow = y < canvas.clientHeight - FOOT && row < chart.data.rows.length;
   const bin = Math.floor(((x - chart.left) / chart.width) * chart.bins);
@@ -141,10 +131,9 @@ function placeAt(chart, x, y) {
 
 function stepped(chart, key, from) {
   const n = chart.data.rows.length;
-  const page = 10;
   const ways = {
     ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0],
-    Home: [0, -Infinity], End: [0, Infinity], PageUp: [-page, 0], PageDown: [page, 0],
+    Home: [0, -Infinity], End: [0, Infinity], PageUp: [-10, 0], PageDown: [10, 0],
   };
   if (!(key in ways) || n === 0) {
     return undefined;
@@ -153,35 +142,28 @@ function stepped(chart, key, from) {
   const [down, right] = from === null ? [0, 0] : ways[key];
   const held = (value, most) => Math.min(Math.max(value, 0), most);
   const row = held(at.row + down, n - 1);
-  reveal(chart, row);
+  const { box } = chart;
+  // The row is scrolled to where it is seen.
+  const seen = box.clientHeight - FOOT;
+  box.scrollTop = Math.min(Math.max(box.scrollTop, (row + 1) * TALL - seen), row * TALL);
   return { row, bin: held(at.bin + right, chart.bins - 1) };
 }
 
-function reveal(chart, row) {
-  const { box } = chart.stage;
-  const seen = box.clientHeight - FOOT;
-  box.scrollTop = Math.min(Math.max(box.scrollTop, (row + 1) * TALL - seen), row * TALL);
-}
-
 function readOut(chart, at, keyed) {
-  const row = at && chart.data.rows[at.row];
+  const { rows, first_s: first, step_s: step } = chart.data;
+  const row = at && rows[at.row];
   if (!row) {
-    say(chart.stage, hint(chart));
+    chart.said.replaceChildren(rows.length ? "Point at a row, or move with the arrow keys." : "");
     return;
   }
-  const { first_s: first, step_s: step } = chart.data;
   const bounds = [at.bin, at.bin + 1].map((bin) => Math.ceil((bin * chart.columns) / chart.bins));
   const level = row.levels.subarray(...bounds).reduce((most, each) => Math.max(most, each), 0);
   const [from, to] = bounds.map((column) => first + column * step);
   const name = make("bdi", { class: "name" }, chart.names[at.row]);
-  const named = keyed && row.href ? make("a", { href: row.href }, name) : name;
-  const when = `${day(from)} ${clock(from)} to ${clock(to)}: `;
+  const linked = keyed ? make("a", { href: row.href }, name) : name;
+  const when = ` ${stamp(from)} to ${clock(to)}: `;
   const note = row.note ? `; ${shown(row.note)}` : "";
-  say(chart.stage, named, ` ${when}`, make("strong", {}, levelWords(level)), note);
-}
-
-function hint(chart) {
-  return chart.data.rows.length ? "Point at a row, or move with the arrow keys." : "";
+  chart.said.replaceChildren(linked, when, make("strong", {}, levelWords(level)), note);
 }
 
 // -- in words
@@ -203,25 +185,22 @@ function legend(chart) {
   });
 }
 
-function table(chart) {
-  const { data } = chart;
-  const rows = data.rows.slice(0, MOST_ROWS).map((row, i) => {
-    const highest = row.levels.reduce((best, level, j) => (level > row.levels[best] ? j : best), 0);
-    const over = row.levels.reduce((n, level) => n + (level > ONE), 0);
-    const last = row.levels.findLastIndex((level) => level >= LEAST);
-    const name = make("bdi", {}, chart.names[i]);
-    const share = (j) => (shareOf(row.levels[j] ?? 0) === null ? "" : levelWords(row.levels[j]));
-    const at = data.first_s + highest * data.step_s;
-    return [
-      row.href ? make("a", { href: row.href }, name) : name,
-      share(last),
-      share(highest),
-      share(highest) && `${day(at)} ${clock(at)}`,
-      // Of a step it is known that it was over at some time in it.
-      over ? `${data.step_s > 60 ? "≤ " : ""}${Math.round((over * data.step_s) / 60)} min` : "",
-      shown(row.note ?? ""),
-    ];
-  });
-  const heads = ["node", "last", "highest", "at", "over its limit", "note"];
-  return { heads, rows, numbers: 4, all: data.rows.length };
+function table({ data: { rows, first_s: first, step_s: step } }) {
+  const share = (level = 0) => (level < LEAST ? "" : levelWords(level));
+  const best = ({ levels }) => levels.reduce((found, level, j) => (level > levels[found] ? j : found), 0);
+  const columns = [
+    ["node", ({ name, href }) => make("a", { href }, named(name, 200))],
+    ["last", ({ levels }) => share(levels.findLast((level) => level >= LEAST)), "number"],
+    ["highest", (row) => share(row.levels[best(row)]), "number"],
+    ["at", (row) => share(row.levels[best(row)]) && stamp(first + best(row) * step), "number"],
+    ["over its limit", ({ levels }) => minutesOver(levels, step), "number"],
+    ["note", ({ note }) => shown(note)],
+  ];
+  return { columns, items: rows };
+}
+
+// Of a step it is known that it was over at some time in it.
+function minutesOver(levels, step) {
+  const over = levels.filter((level) => level > ONE).length;
+  return over ? `${step > 60 ? "≤ " : ""}${Math.round((over * step) / 60)} min` : "";
 }

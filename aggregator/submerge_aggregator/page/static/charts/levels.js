@@ -1,6 +1,6 @@
 // Levels of scores over limits, a byte each: as `submerge.protocol.score_trail` writes them.
 
-export const NOTHING = 0;
+const NOTHING = 0;
 export const UNLIMITED = 1;
 export const LEAST = 2;
 export const ONE = 128;
@@ -31,8 +31,8 @@ export function levelWords(level) {
   return level === LEAST ? "far below its limit" : `${times(share)} its limit`;
 }
 
-/** Return a share of a limit: 0.042×, 1.3×, 24×. */
-export function times(share) {
+// A share of a limit: 0.042×, 1.3×, 24×.
+function times(share) {
   const digits = share >= 10 ? 0 : Math.max(0, 1 - Math.floor(Math.log10(share)));
   return `${share.toFixed(Math.min(digits, 3))}×`;
 }

@@ -1,5 +1,7 @@
 // Scales: from values to places, and the round values that an axis names.
 
+import { clock, day } from "../shared/words.js";
+
 const MINUTE = 60;
 const HOUR = 3600;
 const DAY = 86400;
@@ -7,7 +9,6 @@ const STEPS = [
   1, 5, 15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE,
   HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY,
 ];
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /** Return a function from [low, high] to [from, to]; a range of nothing goes to its middle. */
 export function linear([low, high], [from, to]) {
@@ -26,6 +27,11 @@ export function ticks(low, high, wanted = 5) {
   const first = Math.ceil(low / step - 1e-9);
   const last = Math.floor(high / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, i) => tidy((first + i) * step, step));
+}
+
+function tidy(value, step) {
+  const digits = Math.max(0, 1 - Math.floor(Math.log10(step)));
+  return digits > 20 ? value : Number(value.toFixed(digits)) || 0;
 }
 
 /** Return a range that holds all values, and a little more; null if there is none. */
@@ -51,69 +57,22 @@ export function timeTicks(from, to, wanted = 6) {
   }
   const rough = (to - from) / Math.max(1, wanted);
   const step = STEPS.find((each) => each >= rough) ?? Math.ceil(rough / (28 * DAY)) * 28 * DAY;
-  return placesOf(from, to, step).map((at) => ({ at, text: tickText(at, step) }));
-}
-
-// Steps are counted by the wall clock from midnight where the viewer is: noon stays noon on a day on
-// which clocks are put forward or back.
-function placesOf(from, to, step) {
+  const midnight = onClock(from, 0);
   const found = [];
-  const days = Math.max(1, Math.round(step / DAY));
-  for (let day = midnight(from); day <= to; day = onClock(day, days * DAY)) {
-    const skipped = step < DAY ? Math.max(0, Math.floor((from - day - 2 * HOUR) / step)) : 0;
-    for (let k = skipped; k === 0 || k * step < DAY; k++) {
-      const at = onClock(day, k * step);
-      if (at > to) {
-        break;
-      }
-      // An hour that is left out would be named twice.
-      if (at >= from && at > (found.at(-1) ?? -Infinity)) {
-        found.push(at);
-      }
+  // Two hours before it: a day on which clocks are put forward or back has 23 or 25.
+  let k = Math.max(0, Math.floor((from - midnight - 2 * HOUR) / step));
+  for (let at = onClock(from, k * step); at <= to; at = onClock(from, ++k * step)) {
+    // An hour that is left out would be named twice.
+    if (at >= from && at > (found.at(-1) ?? -Infinity)) {
+      found.push(at);
     }
   }
-  return found;
+  return found.map((at) => ({ at, text: at === onClock(at, 0) ? day(at) : clock(at, step < MINUTE) }));
 }
 
-// So many seconds of the wall clock after a midnight.
+// So many seconds after the midnight before, by the wall clock where the viewer is: noon stays noon on
+// a day on which clocks are put forward or back.
 function onClock(seconds, after) {
   const at = new Date(seconds * 1000);
   return new Date(at.getFullYear(), at.getMonth(), at.getDate(), 0, 0, after).getTime() / 1000;
-}
-
-function midnight(seconds) {
-  const at = new Date(seconds * 1000);
-  return new Date(at.getFullYear(), at.getMonth(), at.getDate()).getTime() / 1000;
-}
-
-function tickText(at, step) {
-  return at === midnight(at) ? day(at) : clock(at, step < MINUTE);
-}
-
-/** Return a time of day: 14:05, or 14:05:30. */
-export function clock(seconds, precise = false) {
-  const at = new Date(seconds * 1000);
-  const parts = [at.getHours(), at.getMinutes(), ...(precise ? [at.getSeconds()] : [])];
-  return parts.map((each) => String(each).padStart(2, "0")).join(":");
-}
-
-/** Return a date: 27 Nov. */
-export function day(seconds) {
-  const at = new Date(seconds * 1000);
-  return `${at.getDate()} ${MONTHS[at.getMonth()]}`;
-}
-
-/** Return a number for an axis: 0.25, 1,200, 3.1e-7. */
-export function short(value) {
-  const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e7 || size < 1e-4)) {
-    return value.toExponential(1).replace(".0e", "e").replace("e+", "e").replace("-", "−");
-  }
-  const text = Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 6 });
-  return text.replace("-", "−");
-}
-
-function tidy(value, step) {
-  const digits = Math.max(0, 1 - Math.floor(Math.log10(step)));
-  return digits > 20 ? value : Number(value.toFixed(digits)) || 0;
 }

@@ -7,14 +7,13 @@
 // A value that is null is a gap, and so is a time in which several values are missing. `zero` has the
 // axis begin there.
 
-import { make } from "../shared/build.js";
-import { shown } from "../shared/text.js";
-import { chartIn, fill, fitting, say, timeAxis, widest } from "./canvas.js";
-import { clock, day, extent, linear, short, ticks, timeTicks } from "./scales.js";
-import { MOST_ROWS } from "./twin.js";
+import { make, shown } from "../shared/elements.js";
+import { short, stamp } from "../shared/words.js";
+import { chartIn, fill, fitting, timeAxis, widest } from "./canvas.js";
+import { extent, linear, ticks, timeTicks } from "./scales.js";
 
 // Lines that styles know a colour and a dash for; further ones begin again.
-export const LINES = 6;
+const LINES = 6;
 
 const DASHES = [[], [6, 3], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2]];
 const [HEIGHT, HEAD, FOOT, GAP] = [200, 8, 22, 8];
@@ -22,21 +21,27 @@ const [HEIGHT, HEAD, FOOT, GAP] = [200, 8, 22, 8];
 /** Draw series in a host, or draw those that are there again. */
 export function series(host, data) {
   const chart = chartIn(host, "series", { draw, table, at: nearest, step: stepped, moved: readOut });
-  const { lines, limits = [], bands = [], unit = "", zero = false } = data;
+  const { times, lines, limits = [], bands = [], unit = "", zero = false } = data;
   const all = [lines.map((each) => each.values), bands.map((each) => [...each.low, ...each.high])];
   const values = [...all.flat(2), ...limits.map((each) => each.value)];
   chart.range = extent(values, { zero }) ?? [0, 1];
-  chart.data = { ...data, lines, limits, bands, unit };
-  chart.names = lines.map((each) => shown(each.name));
-  chart.gap_s = 2.5 * usualStep(data.times);
-  fill(chart.stage, {
+  chart.data = { times, lines, limits, bands };
+  chart.gap_s = 2.5 * usualStep(times);
+  // What each has at a time: its swatch, its name, and that in words.
+  chart.told = [
+    ...lines.map(({ name, values }, i) => [`line line-${i % LINES}`, shown(name), (at) => text(values[at])]),
+    ...bands.map(({ name, low, high }, i) => [`band-${i % 2}`, shown(name), (at) => span(low[at], high[at])]),
+  ];
+  chart.legend.replaceChildren(
+    ...chart.told.map(([kind, name]) =>
+      make("li", {}, make("span", { class: `swatch ${kind}` }), make("bdi", {}, name)),
+    ),
+  );
+  fill(chart, {
     label: unit ? `${data.label} (${shown(unit)})` : data.label,
-    about: `${lines.length} lines of ${data.times.length} values over time. Arrow keys move a cursor that is read out below. A table follows.`,
+    about: `${lines.length} lines of ${times.length} values over time. Arrow keys move a cursor that is read out below. A table follows.`,
     height: HEIGHT,
   });
-  chart.stage.legend.replaceChildren(...legend(chart));
-  readOut(chart, chart.stage.cursor);
-  chart.build();
 }
 
 function usualStep(times) {
@@ -71,7 +76,7 @@ function draw(chart, scene) {
   for (const { name, value } of data.limits) {
     limit(scene, shown(name), y(value), left);
   }
-  const at = chart.stage.cursor;
+  const at = chart.cursor;
   if (at !== null && at < data.times.length) {
     const place = Math.round(x(data.times[at])) + 0.5;
     line(context, colour("ink"), [place, HEAD], [place, bottom]);
@@ -184,19 +189,18 @@ function stepped(chart, key, from) {
 }
 
 function readOut(chart, at) {
-  const { times, lines, bands } = chart.data;
-  if (at === null || at === undefined || at >= times.length) {
-    say(chart.stage);
+  const { times } = chart.data;
+  if (at === null || at >= times.length) {
+    chart.said.replaceChildren();
     return;
   }
-  const parts = lines.map(({ values }, i) => part(chart.names[i], text(values[at])));
-  const ranges = bands.map(({ name, low, high }) => part(shown(name), span(low[at], high[at])));
-  say(chart.stage, `${day(times[at])} ${clock(times[at], true)}`, ...parts, ...ranges);
+  const parts = chart.told.map(([, name, words]) =>
+    make("span", {}, make("bdi", {}, name), " ", make("strong", {}, words(at))),
+  );
+  chart.said.replaceChildren(stamp(times[at], true), ...parts);
 }
 
-function part(name, value) {
-  return make("span", {}, make("bdi", {}, name), " ", make("strong", {}, value));
-}
+// -- in words
 
 function text(value) {
   return Number.isFinite(value) ? short(value) : "–";
@@ -206,31 +210,15 @@ function span(low, high) {
   return Number.isFinite(low) && Number.isFinite(high) ? `${short(low)} to ${short(high)}` : "–";
 }
 
-// -- in words
-
-function legend(chart) {
-  const { lines, bands } = chart.data;
-  const known = [
-    ...lines.map((_, i) => [`swatch line line-${i % LINES}`, chart.names[i]]),
-    ...bands.map(({ name }, i) => [`swatch band-${i % 2}`, shown(name)]),
-  ];
-  return known.map(([kind, name]) =>
-    make("li", {}, make("span", { class: kind }), make("bdi", {}, name)),
-  );
-}
-
-function table(chart) {
-  const { times, lines, limits, bands } = chart.data;
-  const heads = ["time", ...chart.names, ...bands.map(({ name }) => shown(name))];
-  // The newest are what is asked for; of many an even choice would hide the one that matters.
-  const newest = times.map((_, i) => i).reverse().slice(0, MOST_ROWS);
-  const rows = newest.map((i) => [
-    `${day(times[i])} ${clock(times[i], true)}`,
-    ...lines.map(({ values }) => text(values[i])),
-    ...bands.map(({ low, high }) => span(low[i], high[i])),
+// Limits, then times: the newest are what is asked for; of many an even choice would hide the one that
+// matters.
+function table({ told, data: { times, lines, limits } }) {
+  const level = ({ value }, i) => (i < lines.length ? text(value) : "");
+  const columns = told.map(([, name, words], i) => [
+    name,
+    (at) => (at.name ? level(at, i) : words(at)),
+    "number",
   ]);
-  const level = limits.map(({ name, value }) => [
-    `limit: ${shown(name)}`, ...lines.map(() => text(value)), ...bands.map(() => ""),
-  ]);
-  return { heads, rows: [...level, ...rows], all: level.length + times.length };
+  const first = ["time", (at) => (at.name ? `limit: ${shown(at.name)}` : stamp(times[at], true))];
+  return { columns: [first, ...columns], items: [...limits, ...[...times.keys()].reverse()] };
 }

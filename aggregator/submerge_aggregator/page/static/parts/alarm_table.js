@@ -1,37 +1,32 @@
 // Alarms as a table, with their verdicts; the views of alarms and of a node have it.
 
 import { get } from "../shared/ask.js";
-import { make } from "../shared/build.js";
 import { CAUSES, VERDICTS, beside, blamed, doubts, isIncident, marks, underIncidents } from "../shared/causes.js";
-import { named, nodeLink } from "../shared/named.js";
+import { make, named, nodeLink, nothing, refill, table } from "../shared/elements.js";
 import { orderButton } from "../shared/orders.js";
-import { table } from "../shared/table.js";
-import { ago, excess, moment } from "../shared/words.js";
+import { ago, excess, moment, percent } from "../shared/words.js";
 
 /**
- * Return a table of alarms.
+ * Put a table of alarms into a host; where there are none, the words that say so.
  *
- * about: `group`, and `units` by channel; `remembered`: the ids of those that nodes still know
+ * about: `group`, and `units` by channel; `remembered`: the ids of those that nodes still know;
+ * `ofNode`: that all are of one node
  */
-export function alarmTable(label, alarms, about, { ofNode = false } = {}) {
+export function alarmTable(host, label, alarms, { group, units, remembered, ofNode }, none) {
   const now = Date.now() / 1000;
-  const headings = ["Alarm", ...(ofNode ? [] : ["Node"]), "State", "Began", "Lasted"];
-  headings.push("Score", "Cause", "Channels to blame", "Verdict");
-  const rows = underIncidents(alarms).map((alarm) => {
-    const lasted = (alarm.ended ?? now) - alarm.began;
-    return [
-      idOf(alarm),
-      ...(ofNode ? [] : [nodeLink(about.group, alarm.node)]),
-      state(alarm),
-      moment(alarm.began),
-      { number: ago(lasted) },
-      { number: alarm.worst ? `${excess(alarm.worst)} × limit` : "" },
-      make("abbr", { title: CAUSES[alarm.cause] ?? "" }, alarm.cause),
-      channels(alarm, about.units),
-      isIncident(alarm) ? "" : verdict(about.group, alarm, about.remembered.has(alarm.id)),
-    ];
-  });
-  return table(label, headings, rows, { stacks: true });
+  const columns = [
+    ["Alarm", idOf],
+    ...(ofNode ? [] : [["Node", ({ node }) => nodeLink(group, node)]]),
+    ["State", state],
+    ["Began", ({ began }) => moment(began)],
+    ["Lasted", ({ began, ended }) => ago((ended ?? now) - began), "number"],
+    ["Score", ({ worst }) => (worst ? `${excess(worst)} × limit` : ""), "number"],
+    ["Cause", ({ cause }) => make("abbr", { title: CAUSES[cause] ?? "" }, cause)],
+    ["Channels to blame", (alarm) => channels(alarm, units)],
+    ["Verdict", (alarm) => (isIncident(alarm) ? "" : verdict(group, alarm, remembered.has(alarm.id)))],
+  ];
+  const rows = underIncidents(alarms);
+  refill(host, rows.length ? table(label, columns, rows, { stacks: true }) : nothing(none));
 }
 
 /** Return the words of an alarm's state that a filter knows. */
@@ -47,20 +42,19 @@ function idOf(alarm) {
 }
 
 function state(alarm) {
-  const words = alarm.open
-    ? [make("span", { class: "badge alarm" }, "open")]
-    : [make("span", { class: "badge sealed" }, "over")];
+  const [kind, word] = alarm.open ? ["alarm", "open"] : ["sealed", "over"];
+  const badge = make("span", { class: `badge ${kind}` }, word);
   const more = [...marks(alarm).map(([, words]) => words), ...doubts(alarm)];
-  return more.length ? [...words, " ", make("small", {}, more.join("; "))] : words;
+  return more.length ? [badge, " ", make("small", {}, more.join("; "))] : badge;
 }
 
 function channels(alarm, units) {
   const [first] = isIncident(alarm) ? [] : blamed(alarm);
+  const whose = isIncident(alarm) ? " of its nodes" : "";
   const items = Object.entries(alarm.top).map(([name, share]) => {
     const off = name === first && alarm.deviations[name];
     const said = off ? [": ", ...beside(off.value, off.expected, units.get(name))] : [];
-    const whose = isIncident(alarm) ? " of its nodes" : "";
-    return make("li", {}, named(name), ` ${Math.round(100 * share)} %${whose}`, ...said);
+    return make("li", {}, named(name), ` ${percent(share)}${whose}`, ...said);
   });
   const looks = alarm.looks ? [make("small", { title: alarm.evidence }, `looks like a ${alarm.looks}`)] : [];
   return items.length ? [make("ul", { class: "plain" }, ...items), ...looks] : looks;

@@ -1,7 +1,7 @@
 // Questions and orders to the aggregator, as JSON.
 
-/** A question that was refused, in the aggregator's words; `status` is 0 without an answer. */
-export class Refused extends Error {
+// A question that was refused, in the aggregator's words; `status` is 0 without an answer.
+class Refused extends Error {
   constructor(why, status) {
     super(why);
     this.status = status;
@@ -68,4 +68,15 @@ async function send(method, path) {
     throw new Refused(said.error ?? `status ${answer.status}`, answer.status);
   }
   return said;
+}
+
+let units = new Map();
+
+/** Return the units of a group's channels by their names, as its model has them: none before there is one. */
+export async function unitsOf(group) {
+  if (!units.size) {
+    const model = await get(["data", "model", group]).catch(() => ({ channels: [], units: [] }));
+    units = new Map(model.channels.map((channel, i) => [channel, model.units[i]]));
+  }
+  return units;
 }

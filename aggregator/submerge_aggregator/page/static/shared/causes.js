@@ -1,7 +1,6 @@
 // Alarms in words. Causes and marks are as in `submerge.protocol.alarm_status` (a test compares).
 
-import { make } from "./build.js";
-import { named } from "./named.js";
+import { make, named } from "./elements.js";
 import { ago, figure } from "./words.js";
 
 export const VERDICTS = { accepted: "normal", rejected: "a fault" };
@@ -18,7 +17,7 @@ export const CAUSES = {
   silent: "a channel says nothing for longer than ever before",
 };
 
-export const MARKS = {
+const MARKS = {
   settled: "settled at a new level",
   provisional: "provisional",
 };

@@ -13,9 +13,7 @@
 // It is sent, taken when the aggregator has it in its store, and done when it is confirmed.
 
 import { leave, loginPath, meta, post } from "./ask.js";
-import { make } from "./build.js";
-import { focusOn, keysAround } from "./refill.js";
-import { shown } from "./text.js";
+import { focusOn, keysAround, make, place, shown } from "./elements.js";
 
 const SCOPES = ["read", "judge", "operate"];
 const LOOK_S = [0.3, 0.5, 1, 1, 2];
@@ -67,12 +65,9 @@ export function orderButton(order) {
 // `keys`: where the focus is to be afterwards.
 function ask(order, keys) {
   const problem = make("p", { class: "problem", role: "alert" });
-  const confirm = make(
-    "button",
-    { type: "button", class: order.danger ? "danger main" : "main", click: give },
-    order.label,
-  );
-  const cancel = make("button", { type: "button", autofocus: true, click: close }, "Cancel");
+  const kind = order.danger ? "danger main" : "main";
+  const confirm = make("button", { type: "button", class: kind, click: give }, order.label);
+  const cancel = make("button", { type: "button", autofocus: true, click: () => dialog.close() }, "Cancel");
   const dialog = make(
     "dialog",
     { class: "order", "aria-labelledby": "order-title", "aria-describedby": "order-says" },
@@ -94,10 +89,6 @@ function ask(order, keys) {
   document.body.append(dialog);
   dialog.showModal();
 
-  function close() {
-    dialog.close();
-  }
-
   async function give() {
     confirm.disabled = true;
     problem.textContent = "";
@@ -105,12 +96,14 @@ function ask(order, keys) {
     try {
       const before = await order.before?.();
       await post(order.parts, order.query);
-      close();
+      dialog.close();
       follow(order, before, line);
     } catch (error) {
       line.remove();
       if (error.status === 401) {
-        leaveFor(order);
+        // A session that is over: log in, and come back here.
+        sessionStorage.setItem(LEFT, order.title);
+        leave();
         return;
       }
       problem.textContent = `It was refused: ${shown(error.message)}`;
@@ -120,21 +113,11 @@ function ask(order, keys) {
   }
 }
 
-// A session that is over: log in, and come back here.
-function leaveFor(order) {
-  sessionStorage.setItem(LEFT, order.title);
-  leave();
-}
-
 // -- how far it is
 
-const lines = make("section", {
-  id: "given",
-  class: "given",
-  "aria-label": "Orders given here",
-  "aria-live": "polite",
-});
-document.getElementById("main").prepend(lines);
+const region = { "aria-label": "Orders given here", "aria-live": "polite" };
+const lines = make("section", { id: "given", class: "given", ...region });
+place("main").prepend(lines);
 const left = sessionStorage.getItem(LEFT);
 if (left) {
   sessionStorage.removeItem(LEFT);
@@ -168,20 +151,12 @@ async function follow(order, before, line) {
   const until = Date.now() + 1000 * PATIENCE_S;
   for (let turn = 0; Date.now() < until; turn++) {
     await new Promise((go) => setTimeout(go, 1000 * (LOOK_S[turn] ?? 3)));
-    if (document.visibilityState === "visible" && (await confirmed(order, before))) {
+    // An aggregator that cannot be asked says nothing of the order.
+    if (document.visibilityState === "visible" && (await order.done(before).catch(() => false))) {
       write(order, "done", line);
       document.dispatchEvent(new Event(ORDERED));
       return;
     }
   }
   write(order, "late", line);
-}
-
-// An aggregator that cannot be asked says nothing of the order.
-async function confirmed(order, before) {
-  try {
-    return await order.done(before);
-  } catch {
-    return false;
-  }
 }

@@ -1,7 +1,7 @@
 // How a group is watched: in one sentence for the wall, and in several as `submerge alarms` says it.
 
 import { isQuiet } from "./causes.js";
-import { shown } from "./text.js";
+import { shown } from "./elements.js";
 import { ago, count, figure } from "./words.js";
 
 const WEEK_S = 7 * 86400;

@@ -1,31 +1,17 @@
 // Alarms: how the group is watched, what is open, and what was.
 
 import { alarmTable, verdictOf } from "../parts/alarm_table.js";
-import { get } from "../shared/ask.js";
+import { get, unitsOf } from "../shared/ask.js";
 import { isIncident, isQuiet } from "../shared/causes.js";
-import { follow } from "../shared/live.js";
-import { named, nothing, problem, unitsOf } from "../shared/named.js";
+import { named, place, problem, refill, table } from "../shared/elements.js";
 import { ORDERED, reason } from "../shared/orders.js";
-import { refill } from "../shared/refill.js";
-import { start } from "../shared/start.js";
-import { table } from "../shared/table.js";
+import { follow, start } from "../shared/start.js";
 import { watchSentences } from "../shared/watch_words.js";
 import { count } from "../shared/words.js";
 
-const WHY = {
-  "its node reports here":
-    "its node reports to this aggregator itself, and says otherwise",
-  "an aggregator has no alarms": "it is said to be of an aggregator, which raises none",
-  "another child says that it is open": "it is reported as over, and as open by another child",
-  "more than a node has": "a node reports nine alarms at most, and there are more",
-};
-
-const place = (id) => document.getElementById(id);
-const { group } = await start();
+const group = await start();
 const about = { group, units: new Map(), remembered: new Set() };
-const search = place("search");
-const chosen = place("verdict");
-const quiet = place("quiet");
+const [search, chosen, quiet] = ["search", "verdict", "quiet"].map(place);
 let current = [];
 let past = { alarms: [], more: false };
 
@@ -64,9 +50,7 @@ async function newest() {
 }
 
 async function older() {
-  const last = past.alarms.reduce((a, b) =>
-    endOf(b) < endOf(a) || (endOf(b) === endOf(a) && b.id > a.id) ? b : a,
-  );
+  const last = past.alarms.toSorted((a, b) => endOf(a) - endOf(b) || (a.id > b.id ? -1 : 1))[0];
   const page = await pastOnes({ before: endOf(last), after: last.id });
   if (page) {
     const more = without(page.alarms, past.alarms);
@@ -82,8 +66,8 @@ async function pastOnes(query) {
     place("no-history").replaceChildren();
     return page;
   } catch (error) {
-    const words = "Only alarms that nodes still remember are listed, eight of each node: ";
-    place("no-history").replaceChildren(problem({ message: words + error.message }));
+    const words = "Only alarms that nodes still remember are listed, eight of each node";
+    place("no-history").replaceChildren(problem(`${words}: ${error.message}`));
     return undefined;
   }
 }
@@ -101,7 +85,7 @@ function draw() {
   all.sort((a, b) => endOf(b) - endOf(a));
   const open = current.filter((each) => each.open);
   show("open", "Open alarms", open, "No alarm is open.");
-  const meant = all.filter(isMeant);
+  const meant = all.filter((alarm) => !isQuiet(alarm) || quiet.checked);
   const left = all.length - meant.length;
   const none = left ? `None but provisional ones: ${count(left, "alarm")}.` : "No alarm was raised.";
   show("ended", "Alarms that are over", meant, none);
@@ -110,16 +94,10 @@ function draw() {
 
 function show(id, label, alarms, none) {
   const wanted = alarms.filter(isWanted);
-  const host = place(id);
   const [some, whole] = [wanted, alarms].map((of) => of.filter((each) => !isIncident(each)).length);
   place(`${id}-count`).textContent =
     some === whole ? count(whole, "alarm") : `${some} of ${count(whole, "alarm")}`;
-  const empty = alarms.length ? "No alarm is as the filter says." : none;
-  refill(host, wanted.length ? alarmTable(label, wanted, about) : nothing(empty));
-}
-
-function isMeant(alarm) {
-  return !isQuiet(alarm) || quiet.checked;
+  alarmTable(place(id), label, wanted, about, alarms.length ? "No alarm is as the filter says." : none);
 }
 
 function isWanted(alarm) {
@@ -130,13 +108,12 @@ function isWanted(alarm) {
 
 function drawLeftOut(alarms) {
   place("left-out-part").hidden = alarms.length === 0;
-  const rows = alarms.map((each) => [
-    named(each.id),
-    named(each.node),
-    each.open ? "open" : "over",
-    named(each.by),
-    WHY[each.why] ?? each.why,
-  ]);
-  const headings = ["Alarm", "Node", "State", "Reported by", "Why it is not believed"];
-  refill(place("left-out"), table("Alarms that are not believed", headings, rows));
+  const columns = [
+    ["Alarm", ({ id }) => named(id)],
+    ["Node", ({ node }) => named(node)],
+    ["State", ({ open }) => (open ? "open" : "over")],
+    ["Reported by", ({ by }) => named(by)],
+    ["Why it is not believed", ({ why }) => why],
+  ];
+  refill(place("left-out"), table("Alarms that are not believed", columns, alarms));
 }

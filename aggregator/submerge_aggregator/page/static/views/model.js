@@ -1,20 +1,12 @@
 // The model: what is normal for the group, how it changed, and what its alarms would miss.
 
-import { drill } from "../parts/drill.js";
-import { Loadings, spectrum } from "../parts/loadings.js";
-import { histories, versions } from "../parts/versions.js";
+import { Loadings, drill, histories, spectrum, versions } from "../parts/model.js";
 import { get } from "../shared/ask.js";
-import { make } from "../shared/build.js";
-import { follow } from "../shared/live.js";
-import { facts, nothing } from "../shared/named.js";
-import { refill } from "../shared/refill.js";
-import { start } from "../shared/start.js";
-import { fillTable } from "../shared/table.js";
-import { shown } from "../shared/text.js";
+import { facts, fillTable, make, nothing, place, refill, shown } from "../shared/elements.js";
+import { follow, start } from "../shared/start.js";
 import { ago, count, figure, moment } from "../shared/words.js";
 
-const place = (id) => document.getElementById(id);
-const { group } = await start();
+const group = await start();
 const loadings = new Loadings(place("loadings-form"), place("loadings"));
 let version = null;
 
@@ -70,11 +62,10 @@ function draw(model) {
   loadings.take(model);
   spectrum(place("spectrum"), model);
   const kinds = Object.entries(model.limits);
-  const rows = model.shares.map((share, i) => [
-    `${figure(100 * share)} %`,
-    ...kinds.map(([, limits]) => ({ number: limits[i] === undefined ? "" : figure(limits[i]) })),
-  ]);
-  const headings = ["Share of normal rows below", ...kinds.map(([kind]) => kind)];
+  const columns = [
+    ["Share of normal rows below", (i) => `${figure(100 * model.shares[i])} %`],
+    ...kinds.map(([kind, limits]) => [kind, (i) => (limits[i] === undefined ? "" : figure(limits[i])), "number"]),
+  ];
   const none = "It has no limits yet: nodes have scored too few rows.";
-  fillTable(place("limits"), "Limits by statistic", headings, rows, none);
+  fillTable(place("limits"), "Limits by statistic", columns, [...model.shares.keys()], none);
 }

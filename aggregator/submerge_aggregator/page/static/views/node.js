@@ -1,29 +1,21 @@
 // A node: how it is, its alarms, its scores and channels, and orders to it.
 
 import { alarmTable } from "../parts/alarm_table.js";
-import { incarnations, nodeHead } from "../parts/node_head.js";
-import { nodeOrders, oneNode } from "../parts/node_orders.js";
-import { newestScores, scoresBefore } from "../parts/scores.js";
-import { settings } from "../parts/settings.js";
-import { Channels } from "../parts/values.js";
-import { below, get } from "../shared/ask.js";
+import { incarnations, nodeHead, nodeOrders, oneNode, settings } from "../parts/node.js";
+import { Channels, newestScores, scoresBefore } from "../parts/scores.js";
+import { below, get, unitsOf } from "../shared/ask.js";
 import { blamed } from "../shared/causes.js";
-import { follow } from "../shared/live.js";
-import { whileLooked } from "../shared/looked.js";
-import { named, nothing, problem, unitsOf } from "../shared/named.js";
+import { named, nothing, place, problem, refill, shown } from "../shared/elements.js";
 import { ORDERED, reason } from "../shared/orders.js";
-import { refill } from "../shared/refill.js";
-import { start } from "../shared/start.js";
-import { shown } from "../shared/text.js";
+import { follow, start, whileLooked } from "../shared/start.js";
 import { watchSentences } from "../shared/watch_words.js";
 
 const EVERY_S = 2.5;
 const BEFORE_S = 60;
 
-const place = (id) => document.getElementById(id);
-const { group } = await start();
+const group = await start();
 const asked = new URLSearchParams(location.search);
-const about = { group, units: new Map(), remembered: new Set() };
+const about = { group, units: new Map(), remembered: new Set(), ofNode: true };
 const where = { group, node: asked.get("node") ?? "", path: asked.get("path") ?? "" };
 
 const channels = new Channels(place("channels"), place("channels-form"));
@@ -76,36 +68,24 @@ async function alarms() {
   // What the others are expected to read follows the channel to blame.
   const open = known.filter((each) => each.open);
   channels.expects(open.length ? open.flatMap((each) => blamed(each).slice(0, 1)) : null);
-  const drawn = () => alarmTable("Alarms of this node", known, about, { ofNode: true });
-  refill(place("alarms"), known.length ? drawn() : nothing("It remembers no alarm."));
+  alarmTable(place("alarms"), "Alarms of this node", known, about, "It remembers no alarm.");
 }
 
 // -- what it says itself, while somebody looks
 
 function watch() {
-  const itself = below(where.path, where.node);
-  const say = (id) => (error) => refill(place(id), ...(error ? [problem(error)] : []));
-  whileLooked(
-    place("newest-part"),
-    EVERY_S,
-    async () => {
-      const said = await get(["api", "recent", group], { path: itself });
-      newestScores({ chart: place("newest"), blame: place("blame") }, said);
-    },
-    say("newest-problem"),
-  );
+  const path = below(where.path, where.node);
+  const ask = (id, everyS, again) => {
+    const say = (error) => refill(place(`${id}-problem`), ...(error ? [problem(error)] : []));
+    return whileLooked(place(`${id}-part`), everyS, again, say);
+  };
+  ask("newest", EVERY_S, async () => {
+    newestScores(place("newest"), place("blame"), await get(["api", "recent", group], { path }));
+  });
   const hours = place("hours");
-  const before = whileLooked(
-    place("before-part"),
-    BEFORE_S,
-    () => scoresBefore(place("before"), where, ...hours.value.split(" ").map(Number)),
-    say("before-problem"),
+  const before = ask("before", BEFORE_S, () =>
+    scoresBefore(place("before"), where, ...hours.value.split(" ").map(Number)),
   );
   hours.addEventListener("input", before);
-  whileLooked(
-    place("channels-part"),
-    EVERY_S,
-    async () => channels.take(await get(["api", "values", group], { path: itself })),
-    say("channels-problem"),
-  );
+  ask("channels", EVERY_S, async () => channels.take(await get(["api", "values", group], { path })));
 }

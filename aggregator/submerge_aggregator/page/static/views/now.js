@@ -1,19 +1,15 @@
 // Now: is anything wrong, how each machine is, and how close to its limit each has been.
 
 import { heatmap } from "../charts/heatmap.js";
-import { levelsOf } from "../charts/levels.js";
-import { bandChart, strangest, valuesInTime } from "../parts/values.js";
-import { machines, tiles } from "../parts/tiles.js";
-import { below, get, pathOf } from "../shared/ask.js";
-import { make } from "../shared/build.js";
-import { beside, blamed, isIncident } from "../shared/causes.js";
-import { follow } from "../shared/live.js";
-import { whileLooked } from "../shared/looked.js";
-import { named, nodeLink, nothing, problem, unitsOf } from "../shared/named.js";
-import { refill } from "../shared/refill.js";
-import { start } from "../shared/start.js";
+import { LEAST, levelWords, levelsOf } from "../charts/levels.js";
+import { STATES, badge } from "../parts/fleet_rows.js";
+import { bandChart, strangest, valuesInTime } from "../parts/scores.js";
+import { below, get, pathOf, unitsOf } from "../shared/ask.js";
+import { CAUSES, VERDICTS, beside, blamed, doubts, isIncident, marks, reading } from "../shared/causes.js";
+import { make, named, nodeLink, nothing, place, problem, refill, shown, tell } from "../shared/elements.js";
+import { follow, remember, start, whileLooked } from "../shared/start.js";
 import { headline, watchSentences } from "../shared/watch_words.js";
-import { count } from "../shared/words.js";
+import { ago, count, excess, moment } from "../shared/words.js";
 
 const HOURS = [1, 6, 24];
 
@@ -26,8 +22,10 @@ const AGAIN_S = 12;
 const LEAST_AGAIN_S = 55;
 const VALUES_S = 5;
 
-const place = (id) => document.getElementById(id);
-const { group } = await start();
+// More do not fit on a wall; the list of the fleet has them all.
+const MOST_TILES = 60;
+
+const group = await start();
 const given = Number(new URLSearchParams(location.search).get("hours"));
 // Until somebody chooses, the range follows the age of the scores.
 let hours = HOURS.includes(given) ? given : null;
@@ -68,12 +66,9 @@ function draw() {
   }
   lookAtWorst();
   const { text, kind } = headline(alarms, fleet, incidents);
-  // Said again only if it differs: a screen reader would read it each time.
-  if (place("state").textContent !== text) {
-    place("state").textContent = text;
-    place("state").className = `state ${kind}`;
-  }
-  tiles(place("machines"), machines({ ...fleet, alarms, levels }), { group, levels, units });
+  tell(place("state"), text);
+  place("state").className = `state ${kind}`;
+  tiles(place("machines"), machines());
 }
 
 // The worst channel of the worst machine against the band in which the others expect it.
@@ -81,17 +76,13 @@ async function showWorst() {
   if (!alarms) {
     return;
   }
-  const [worst] = machines({ ...fleet, alarms, levels }).filter((each) => each.alarms.length || each.judged);
-  if (!worst) {
-    refill(place("worst"));
-    return;
-  }
-  const path = below(worst.under, worst.node);
-  const said = valuesInTime(await get(["api", "values", group], { path }));
-  const [first] = worst.alarms.flatMap(blamed);
-  const toBlame = said.channels.findIndex((each) => each.name === first);
-  const i = toBlame < 0 ? strangest(said)[0] : toBlame;
-  const [value, expected] = [said.values[i]?.at(-1), said.expected[i]?.at(-1)];
+  const worst = machines().find((each) => each.alarms.length || each.judged);
+  const path = worst && below(worst.under, worst.node);
+  const said = worst && valuesInTime(await get(["api", "values", group], { path }));
+  const first = worst?.alarms.flatMap(blamed)[0];
+  const toBlame = said?.channels.findIndex((each) => each.name === first) ?? -1;
+  const i = toBlame < 0 && said ? strangest(said)[0] : toBlame;
+  const [value, expected] = [said?.values[i]?.at(-1), said?.expected[i]?.at(-1)];
   if (value == null || expected == null) {
     refill(place("worst"));
     return;
@@ -101,10 +92,9 @@ async function showWorst() {
   }
   const { name, unit } = said.channels[i];
   const words = toBlame < 0 ? ", farthest from what the others say: " : undefined;
+  const link = nodeLink(group, worst.node, worst.under);
   const reads = beside(value, expected, unit, words);
-  place("worst-reads").replaceChildren(
-    named(name), " of ", nodeLink(group, worst.node, worst.under), " reads ", ...reads,
-  );
+  place("worst-reads").replaceChildren(named(name), " of ", link, " reads ", ...reads);
   bandChart(place("worst-chart"), said, i);
 }
 
@@ -123,15 +113,15 @@ async function showScores() {
       return;
     }
     range = hours ?? enough;
-    pressed(range);
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(HOURS[i] === range)));
   } catch (error) {
     if (mine === turn) {
-      refill(place("scores"), problem({ message: `No history of scores: ${error.message}.` }));
+      refill(place("scores"), problem(`No history of scores: ${error.message}.`));
     }
     return;
   }
   asked = Date.now() / 1000;
-  place("silent").replaceChildren(...said.silent.map((each) => problem({ message: each })));
+  place("silent").replaceChildren(...said.silent.map(problem));
   levels.clear();
   said.nodes.forEach((each) => levels.set(below(each.under, each.node), each.levels));
   draw();
@@ -166,12 +156,71 @@ async function scoresFor(wanted) {
 
 function choose(wanted) {
   hours = wanted;
-  const query = new URLSearchParams(location.search);
-  query.set("hours", wanted);
-  history.replaceState(null, "", `?${query}`);
+  remember("hours", wanted);
   showScores();
 }
 
-function pressed(shown) {
-  buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(HOURS[i] === shown)));
+// -- a tile for each machine: how it is, and of one in alarm which channel reads what
+
+// The machines of the fleet, the worst first; one in alarm is there before the fleet knows it.
+function machines() {
+  const found = fleet.rows.filter((row) => row.kind === "client").map((row) => ({ ...row, alarms: [] }));
+  // One that has moved has a row at each place: its alarms are of the one that was heard last.
+  const byName = new Map(found.toSorted((a, b) => a.heard_s - b.heard_s).map((each) => [each.node, each]));
+  for (const alarm of alarms) {
+    const machine = byName.get(alarm.node) ?? { under: "", node: alarm.node, state: "alarm", note: "", alarms: [] };
+    if (!byName.has(alarm.node)) {
+      byName.set(alarm.node, machine);
+      found.push(machine);
+    }
+    machine.alarms.push(alarm);
+  }
+  const rank = (machine) => (machine.alarms.length ? -1 : STATES.indexOf(machine.state));
+  return found.sort((a, b) => rank(a) - rank(b) || newest(b) - newest(a) || (a.node < b.node ? -1 : 1));
+}
+
+function newest({ under, node }) {
+  return levels.get(below(under, node))?.findLast((level) => level >= LEAST) ?? 0;
+}
+
+function tiles(host, found) {
+  const drawn = found.slice(0, MOST_TILES).map((machine) =>
+    make("li", { class: machine.alarms.length ? "tile alarm" : "tile" }, ...tile(machine)),
+  );
+  const more = found.length - drawn.length;
+  const link = make("a", { href: pathOf(["fleet"], { group }) }, `${count(more, "more machine")}: the fleet`);
+  refill(host, ...drawn, ...(more > 0 ? [make("li", { class: "more" }, link)] : []));
+}
+
+function tile(machine) {
+  const { under, node, alarms: open, state, note, judged } = machine;
+  const link = nodeLink(group, node, under);
+  link.dataset.key = `tile ${below(under, node)}`;
+  const signs = new Map(open.flatMap(marks));
+  const verdicts = new Set(open.map((each) => VERDICTS[each.verdict] || (each.wanted && `to be ${VERDICTS[each.wanted]}`)));
+  const badges = [
+    badge(open.length ? "alarm" : state, note),
+    ...[...signs].map(([mark, words]) => make("span", { class: `badge ${mark}` }, words)),
+    ...[...verdicts].filter(Boolean).map((words) => make("span", { class: "badge wanted" }, words)),
+  ];
+  const head = make("h2", {}, link, " ", ...badges);
+  if (open.length) {
+    return [head, ...open.flatMap(alarmLines)];
+  }
+  const level = newest(machine);
+  return [head, nothing(level ? levelWords(level) : shown(note) || (judged ? "watched" : "no score yet"))];
+}
+
+function alarmLines(alarm) {
+  const since = make("time", { datetime: new Date(alarm.began * 1000).toISOString() }, moment(alarm.began));
+  const worst = alarm.worst ? `, up to ${excess(alarm.worst)}× its limit` : "";
+  const cause = CAUSES[alarm.cause] ?? shown(alarm.cause);
+  const verdict = make("a", { href: pathOf(["alarms"], { group, find: alarm.id }) }, "To its verdict");
+  return [
+    make("p", { class: "reads" }, ...reading(alarm, units)),
+    nothing("since ", since, `, for ${ago(Date.now() / 1000 - alarm.began)}${worst}: ${cause}`),
+    ...(alarm.looks ? [nothing(named(`looks like a ${alarm.looks}: ${alarm.evidence}`, 400))] : []),
+    ...doubts(alarm).map((each) => make("p", { class: "doubt" }, shown(each, 400))),
+    make("p", {}, verdict),
+  ];
 }

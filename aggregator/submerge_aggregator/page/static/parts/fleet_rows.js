@@ -1,8 +1,6 @@
 // Nodes of the fleet as a table: its columns, how rows are sorted and searched, and the first ones of many.
 
-import { make } from "../shared/build.js";
-import { nodeLink } from "../shared/named.js";
-import { shown } from "../shared/text.js";
+import { make, named, nodeLink, shown } from "../shared/elements.js";
 import { ago, count } from "../shared/words.js";
 
 // As `fleet_tree.STATES`, the worst first, with what each means and what to do.
@@ -33,20 +31,16 @@ const COLUMNS = [
   ["node", (row) => row.node],
   ["state", (row) => STATES.indexOf(row.state), (row) => badge(row.state, row.note)],
   ["alarms", (row) => -row.open, (row) => (row.open ? count(row.open) : ""), "number"],
-  ["under", (row) => row.under, (row) => name(row.under)],
+  ["under", (row) => row.under, (row) => named(row.under, 200)],
   ["kind", (row) => row.kind, (row) => row.kind],
   ["heard", (row) => -(row.heard_s ?? 0), (row, at) => (row.heard_s === null ? "never" : ago(at - row.heard_s)), "number"],
   ["readings", (row) => -row.learnt, (row) => count(row.learnt), "number"],
   ["lost", (row) => -row.lost, (row) => (row.lost ? count(row.lost) : ""), "number"],
-  ["certificate", (row) => row.certified_until_s || Infinity, certificate, "number"],
-  ["software", (row) => row.software, (row) => name(row.software)],
+  ["certificate", (row) => row.certified_until_s || Infinity, (row) => validity(row.certified_until_s), "number"],
+  ["software", (row) => row.software, (row) => named(row.software, 200)],
 ];
 
-function name(text) {
-  return make("bdi", {}, shown(text));
-}
-
-function certificate({ certified_until_s: until }) {
+function validity(until) {
   return until ? ago(until - Date.now() / 1000) : "";
 }
 
