@@ -267,7 +267,10 @@ def test_status_can_be_switched_off() -> None:
         ),
         pytest.param(
             ROOT + '[listen.mqtt]\nurl = "grpcs://parent"\n' + PUMPS,
-            'listen.mqtt.url: expected mqtt://host:port or mqtts://host:port, got "grpcs://parent"',
+            (
+                "listen.mqtt.url: expected mqtt://host:port or mqtts://host:port"
+                ' or ws://host:port/path or wss://host:port/path, got "grpcs://parent"'
+            ),
             id="no broker",
         ),
         pytest.param(

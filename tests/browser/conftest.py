@@ -17,8 +17,8 @@ from support.paged_fleet import AT, PagedFleet
 def visit(chromium: Any, request: Any) -> Iterator[Callable[..., Guarded]]:
     """Open a context of a browser, as `Guarded` does; it is closed, and judged, in the end.
 
-    It may look at a fleet, by default the test's `fleet`, unless `stranger`. A test names it last: the browser lets go
-    of a page's server before that ends.
+    It may look at a fleet, by default the test's `fleet`, unless `stranger`. A test names it last:
+    the browser lets go of a page's server before that ends.
     """
 
     def opens(*, fleet: Any = None, stranger: bool = False, **how: Any) -> Guarded:

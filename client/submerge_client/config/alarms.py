@@ -349,7 +349,7 @@ class AlarmsConfig(Destinations, frozen=True, kw_only=True):
             return self.broker.beside(uplink)
         if not self.mqtt:
             return None
-        if uplink.scheme not in ("mqtt", "mqtts"):
+        if not uplink.is_broker:
             raise refusal(
                 "mqtt",
                 expected="[alarms.broker] with the url of a broker",

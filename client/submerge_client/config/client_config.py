@@ -314,8 +314,8 @@ class ClientConfig(Section, frozen=True, kw_only=True):
     @property
     def _broker(self) -> UplinkConfig:
         """The uplink; where it is no broker, that of the sensor, if there is one."""
-        link, brokers = self.sensor.link, ("mqtt", "mqtts")
-        if link is None or link.scheme not in brokers or self.uplink.scheme in brokers:
+        link = self.sensor.link
+        if link is None or not link.is_broker or self.uplink.is_broker:
             return self.uplink
         settings = {name: getattr(link, name) for name in Link.__struct_fields__}
         return BrokerConfig(**settings).beside(self.uplink)

@@ -16,6 +16,7 @@ from submerge_client.config.sections import (
     BadSetting,
     Name,
     Seconds,
+    Secret,
     Section,
     Text,
     Whole,
@@ -24,15 +25,19 @@ from submerge_client.config.sections import (
 )
 from submerge_client.config.sizes import GRPC_LIMIT, MQTT_LIMIT
 
-PORTS = {"grpc": 8470, "grpcs": 8470, "mqtt": 1883, "mqtts": 8883}
+PORTS = {"grpc": 8470, "grpcs": 8470, "mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443}
+
+BROKERS = ("mqtt", "mqtts", "ws", "wss")
+"""To a broker, as it is or inside a WebSocket."""
 
 
 class Address(NamedTuple):
-    """The parts of a url; the host of `memory://name` is the name."""
+    """The parts of a url; the host of `memory://name` is the name. A WebSocket has a path."""
 
     scheme: str
     host: str
     port: int
+    path: str = ""
 
 
 class Endpoint(NamedTuple):
@@ -45,7 +50,8 @@ class Endpoint(NamedTuple):
 class Link(Section, frozen=True, kw_only=True):
     """A url, and how both ends identify each other.
 
-    url : `mqtt://host:port`, or `mqtts://` with TLS.
+    url : `mqtt://host:port`, or `mqtts://` with TLS. Where only the ports of the Web are open,
+        `ws://host:port/path`, or `wss://`; without a path it is /mqtt.
     insecure : Required for a url without TLS. Others on the network can then read and forge
         messages.
     ca : With TLS, for which a kit is enough. Certificates of trusted authorities; left out, the
@@ -53,9 +59,13 @@ class Link(Section, frozen=True, kw_only=True):
     cert, key : This node's own certificate and its key.
     username : For a broker that asks for a password.
     password_file : A file that holds the password and nothing else.
+    password_command : A program that prints the password, and its arguments; no shell reads them.
+        It is run for each connection, and again before a token (JWT, SAS) that it has printed ends.
+    alpn : The protocol to ask for, where a broker shares its port with others: "mqtt",
+        "x-amzn-mqtt-ca".
     """
 
-    schemes: ClassVar[tuple[str, ...]] = ("mqtt", "mqtts")
+    schemes: ClassVar[tuple[str, ...]] = BROKERS
 
     url: Text
     insecure: bool = False
@@ -64,20 +74,30 @@ class Link(Section, frozen=True, kw_only=True):
     key: Path | None = None
     username: Text | None = None
     password_file: Path | None = None
+    password_command: tuple[Secret, ...] = ()
+    alpn: Text | None = None
 
     def __post_init__(self) -> None:
         address_of(self.url, self.schemes)
         self._check_tls()
         check_pair(self.cert, self.key)
-        if self.username is not None and self.scheme not in ("mqtt", "mqtts"):
-            raise refusal(
-                "username",
-                expected=f"none with {self.scheme}://",
-                got=shown(self.username),
-                hint="leave it out: there a node is known by its certificate",
-            )
-        if self.password_file is not None and self.username is None:
-            raise refusal("username", expected="one beside password_file", got="nothing")
+        for name in ("username", "alpn"):
+            given = getattr(self, name)
+            if given is not None and not (self.is_broker and (self.tls or name == "username")):
+                raise refusal(
+                    name,
+                    expected=f"none with {self.scheme}://",
+                    got=shown(given),
+                    hint="leave it out: there a node is known by its certificate"
+                    if name == "username"
+                    else "leave it out: it is a part of TLS",
+                )
+        ways = ("password_file", self.password_file), ("password_command", self.password_command)
+        given = [name for name, way in ways if way]
+        if given and self.username is None:
+            raise refusal("username", expected=f"one beside {given[0]}", got="nothing")
+        if len(given) == 2:
+            raise refusal(given[1], expected=f"none beside {given[0]}", got="both")
 
     def _check_tls(self) -> None:
         if self.tls:
@@ -103,7 +123,7 @@ class Link(Section, frozen=True, kw_only=True):
 
     @property
     def scheme(self) -> str:
-        """`grpc`, `grpcs`, `mqtt`, `mqtts` or `memory`."""
+        """`grpc`, `grpcs`, one of `BROKERS`, or `memory`."""
         return address_of(self.url, self.schemes).scheme
 
     @property
@@ -115,6 +135,15 @@ class Link(Section, frozen=True, kw_only=True):
     def port(self) -> int:
         """The url's port, or the scheme's default; 0 in memory."""
         return address_of(self.url, self.schemes).port
+
+    @property
+    def path(self) -> str:
+        """Of a WebSocket; empty without one."""
+        return address_of(self.url, self.schemes).path
+
+    @property
+    def is_broker(self) -> bool:
+        return self.scheme in BROKERS
 
     @property
     def stays_here(self) -> bool:
@@ -136,7 +165,8 @@ class UplinkConfig(Link, frozen=True, kw_only=True):
     """The link to a parent.
 
     url : `grpc://host:port`, or `mqtt://host:port` of a broker that the parent listens on; with TLS
-        `grpcs://` or `mqtts://`. Default ports: 8470, 1883, with TLS 8470, 8883.
+        `grpcs://` or `mqtts://`. Default ports: 8470, 1883, with TLS 8470, 8883. `ws://` and
+        `wss://` (80, 443) reach a broker where only the ports of the Web are open.
     fleet : MQTT topics begin with `submerge/v1/{fleet}/`: fleets on one broker need different ones.
     max_message_bytes : Most bytes of a message; left out, 122880 on MQTT and 4194304 on gRPC. Raise
         it only as far as broker and parent do: a larger message never arrives.
@@ -144,7 +174,7 @@ class UplinkConfig(Link, frozen=True, kw_only=True):
         group sends its whole scatter, and no directions.
     """
 
-    schemes: ClassVar[tuple[str, ...]] = ("grpc", "grpcs", "mqtt", "mqtts", "memory")
+    schemes: ClassVar[tuple[str, ...]] = ("grpc", "grpcs", *BROKERS, "memory")
 
     fleet: Name = "default"
     max_message_bytes: Whole | None = None
@@ -155,7 +185,7 @@ class UplinkConfig(Link, frozen=True, kw_only=True):
         """Most bytes of a message; by default 120 KiB on MQTT, 4 MiB elsewhere."""
         if self.max_message_bytes is not None:
             return self.max_message_bytes
-        return MQTT_LIMIT if self.scheme in ("mqtt", "mqtts") else GRPC_LIMIT
+        return MQTT_LIMIT if self.is_broker else GRPC_LIMIT
 
 
 class Served(Section, frozen=True, kw_only=True):
@@ -207,7 +237,7 @@ class RetryConfig(Section, frozen=True, kw_only=True):
     cap_s: Seconds = 300.0
 
 
-_TLS = ("grpcs://", "mqtts://")
+_TLS = ("grpcs://", "mqtts://", "wss://")
 
 
 def address_of(url: str, schemes: tuple[str, ...]) -> Address:
@@ -227,13 +257,16 @@ def address_of(url: str, schemes: tuple[str, ...]) -> Address:
             got="a user's name as well",
             hint="put it into username, and the password into a file that password_file names",
         )
-    if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+    webs = parts.scheme in ("ws", "wss")
+    path = parts.path.rstrip("/")
+    if not parts.hostname or parts.query or parts.fragment or (path and not webs):
         raise _no_url(url, schemes)
     if parts.scheme == "memory":
         return Address("memory", parts.netloc, 0)
     if port == 0:
         raise _no_url(url, schemes, "there is no port 0")
-    return Address(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
+    path = path or ("/mqtt" if webs else "")
+    return Address(parts.scheme, parts.hostname, port or PORTS[parts.scheme], path)
 
 
 def endpoint_of(address: str) -> Endpoint:
@@ -269,7 +302,11 @@ def check_insecure(insecure: bool, what: str) -> None:
 
 
 def _no_url(url: str, schemes: tuple[str, ...], why: str = "") -> BadSetting:
-    forms = [f"{scheme}://host:port" for scheme in schemes if scheme != "memory"]
+    forms = [
+        f"{scheme}://host:port{'/path' if scheme.startswith('ws') else ''}"
+        for scheme in schemes
+        if scheme != "memory"
+    ]
     got = "a url with a user's name" if "@" in url else shown(url)
     return refusal("url", expected=" or ".join(forms), got=got + (f" ({why})" if why else ""))
 

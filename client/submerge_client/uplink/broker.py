@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import math
+import re
 import socket
 import ssl
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from submerge import UsageError
 from submerge_client.config.links import Link
 from submerge_client.uplink.tls import Tls, password_of, tls_of
+
+COMMAND_S = 10.0  # how long a program may take to print a password
+
+
+class Login(NamedTuple):
+    """A name and a password, and when that ends, Unix seconds."""
+
+    username: str | None
+    password: str | None
+    until: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +38,61 @@ class Broker:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     tls: Tls | None = None
+    command: tuple[str, ...] = field(default=(), repr=False)  # prints the password
+    path: str = ""  # of a WebSocket
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
+    def login(self) -> Login:
+        """Return what a connection says of who we are; runs the command, if there is one."""
+        if not self.command:
+            return Login(self.username, self.password)
+        password = printed(self.command)
+        return Login(self.username, password, expiry(password))
+
 
 def broker_of(link: Link, kit: Path | None = None) -> Broker:
     """Return the broker of a link, with its credentials; `kit` as in `tls_of`."""
-    return Broker(link.host, link.port, link.username, password_of(link), tls_of(link, kit))
+    known = link.username, password_of(link), tls_of(link, kit)
+    return Broker(link.host, link.port, *known, link.password_command, link.path)
+
+
+def printed(command: tuple[str, ...]) -> str:
+    """Return the line that a program prints. What it writes to standard error is not caught."""
+    name = f"password_command ({command[0]})"
+    try:
+        # The command is the operator's own, and no shell reads it.
+        done = subprocess.run(  # noqa: S603
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=COMMAND_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Parting(f"{name} printed no password within {COMMAND_S:g} s") from None
+    except OSError as error:
+        raise Parting(f"{name} cannot be run: {error.strerror}") from error
+    text = done.stdout.decode("utf-8", "replace").rstrip("\r\n")
+    if done.returncode or not text or "\n" in text:
+        got = f"status {done.returncode}" if done.returncode else f"{len(text.splitlines())} lines"
+        raise Parting(f"{name}: expected one line, the password, got {got}")
+    return text
+
+
+def expiry(password: str) -> float:
+    """Return when a token ends, Unix seconds: a JWT's `exp`, the `se` of a SAS; else infinity."""
+    if found := re.search(r"^SharedAccessSignature .*\bse=(\d{1,15})\b", unquote(password)):
+        return float(found[1])
+    parts = password.split(".")
+    if len(parts) != 3:
+        return math.inf
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return float(claims["exp"])
+    except (ValueError, TypeError, KeyError):
+        return math.inf  # it only looks like a token
 
 
 class Publication(NamedTuple):

@@ -32,7 +32,7 @@ def make_uplink(
             return GrpcUplink(
                 target, node=node, groups=groups, limit=link.limit, tls=tls, name=name
             )
-        if link.scheme in ("mqtt", "mqtts"):
+        if link.is_broker:
             from submerge_client.uplink.broker import broker_of
             from submerge_client.uplink.over_mqtt import MqttUplink
 

@@ -13,7 +13,7 @@ It reports when it opens and why it closes, hands over what arrives, and publish
    the reason; then it is tried again. paho's own thread would end in silence.
 5. The wait is `Retry`'s, up to `LONGEST_WAIT_S`. It is short again only after a connection that
    held as long: paho takes any CONNACK for success, and two processes of one name would
-   disconnect each other once a second.
+   disconnect each other once a second. The next follows at once where a token ends.
 6. The thread waits with `selectors`: paho's own loop uses `select`, which ends at file 1024,
    and an aggregator has more connections than that.
 
@@ -30,13 +30,14 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import paho.mqtt.client as mqtt
-from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+from paho.mqtt.enums import MQTTErrorCode
 
 from submerge import UsageError
 from submerge.protocol.retry import Retry
 from submerge_client.memory import SystemEntropy
 from submerge_client.uplink import JobQueue
 from submerge_client.uplink.broker import Broker, Parting, Publication, reason
+from submerge_client.uplink.paho_client import paho_client, renewed_at
 from submerge_client.uplink.waker import Waker
 
 WINDOW = 20
@@ -54,6 +55,8 @@ UNACKNOWLEDGED_S = 30.0  # how long a message may stay unacknowledged before ano
 
 LONGEST_WAIT_S = 60.0
 """Longest wait between two tries; also, how long a connection must hold to shorten the wait."""
+
+AT_ONCE = 8  # topics of one subscription: AWS IoT Core takes no more
 
 GRACE_S = 1.0  # for messages that are on their way when the line is closed
 LOOK_S = 5.0  # how long the thread sleeps at most: paho handles its keepalive when it is called
@@ -91,6 +94,7 @@ class BrokerConnection:
         self._later: JobQueue[Publication] = JobQueue()
         self._later_at, self._later_from, self._hang_ups = -math.inf, -math.inf, 0
         self._unacknowledged: dict[int, tuple[Hashable, float]] = {}
+        self._asked: dict[int | None, Sequence[str]] = {}  # subscriptions that are not granted yet
         self._closing = threading.Event()
         self._ring: Callable[[], None] = _no_ring
         self._thread = threading.Thread(target=self._run, name=f"mqtt {name}", daemon=True)
@@ -143,6 +147,7 @@ class BrokerConnection:
             began = time.monotonic()
             try:
                 self._connect()
+                continue  # with a new token, or to the end
             except Exception as error:  # rule 4
                 self._part(error)
             ended = time.monotonic()
@@ -170,8 +175,8 @@ class BrokerConnection:
             self.failures += 1
 
     def _connect(self) -> None:
-        """Hold one connection until it breaks or the line closes."""
-        client = self._client()
+        """Hold one connection until it breaks, its token ends, or the line closes."""
+        client, ends_at = self._client()
         client.connect(self._broker.host, self._broker.port, keepalive=KEEPALIVE_S)
         connection = client.socket()
         if connection is None:
@@ -182,7 +187,7 @@ class BrokerConnection:
             with selectors.DefaultSelector() as selector:
                 selector.register(waker, selectors.EVENT_READ)
                 selector.register(connection, selectors.EVENT_READ)
-                self._serve(client, connection, selector, waker)
+                self._serve(client, connection, selector, waker, ends_at)
             client.disconnect()
         finally:
             # Closed without a DISCONNECT, the broker publishes our last will.
@@ -195,18 +200,26 @@ class BrokerConnection:
             self._unacknowledged.clear()
 
     def _serve(
-        self, client: mqtt.Client, connection: Any, selector: selectors.BaseSelector, waker: Waker
+        self,
+        client: mqtt.Client,
+        connection: Any,
+        selector: selectors.BaseSelector,
+        waker: Waker,
+        renewed_at: float,
     ) -> None:
-        """Let paho read and write, until the line is closing and all is sent."""
+        """Let paho read and write, until the line or the token ends and all is sent."""
         granted_by = time.monotonic() + PATIENCE_S
         ends_at = float("inf")
         while True:
-            if self._closing.is_set():
+            renews = self.is_open and time.monotonic() >= renewed_at
+            if self._closing.is_set() or renews:
                 ends_at = min(ends_at, time.monotonic() + GRACE_S)
-                if not self._has_unsent() or time.monotonic() >= ends_at:
+                unsent = self._unacknowledged if renews else self._has_unsent()
+                if not unsent or time.monotonic() >= ends_at:
                     return
             if self.is_open:
-                self._publish(client)
+                if not renews:
+                    self._publish(client)
                 self._check_acknowledged()
             elif time.monotonic() > granted_by:
                 raise Parting(f"{self._broker} does not answer: is it an MQTT broker?")
@@ -216,7 +229,8 @@ class BrokerConnection:
             selector.modify(connection, selectors.EVENT_READ | wants)
             # TLS may hold bytes that have arrived while the socket looks empty.
             held = self._broker.tls is not None and connection.pending() > 0
-            wait = 0.0 if held else max(0.0, min(LOOK_S, ends_at - time.monotonic()))
+            until = min(ends_at, renewed_at if renewed_at > time.monotonic() else math.inf)
+            wait = 0.0 if held else max(0.0, min(LOOK_S, until - time.monotonic()))
             ready = {key.fileobj: events for key, events in selector.select(wait)}
             waker.hush()
             events = ready.get(connection, 0)
@@ -274,20 +288,13 @@ class BrokerConnection:
 
     # -- paho --------------------------------------------------------------------
 
-    def _client(self) -> mqtt.Client:
-        client = mqtt.Client(
-            CallbackAPIVersion.VERSION2,
-            client_id=self._name,
-            clean_session=True,
-            protocol=mqtt.MQTTv311,
-            reconnect_on_failure=False,
-        )
+    def _client(self) -> tuple[mqtt.Client, float]:
+        """Return a client, and when its connection is replaced."""
+        login = self._broker.login()
+        how = {"client_id": self._name, "protocol": mqtt.MQTTv311, "reconnect_on_failure": False}
+        client = paho_client(self._broker, login, **how)
         client.max_inflight_messages_set(WINDOW)
         client.max_queued_messages_set(WINDOW)
-        if self._broker.username is not None:
-            client.username_pw_set(self._broker.username, self._broker.password)
-        if self._broker.tls is not None:
-            client.tls_set_context(self._broker.tls.context())
         if self._will is not None:
             topic, data, retain = self._will
             client.will_set(topic, data, qos=1, retain=retain)
@@ -295,21 +302,22 @@ class BrokerConnection:
         client.on_subscribe = self._on_subscribe
         client.on_message = self._on_message
         client.on_publish = self._on_publish
-        return client
+        return client, renewed_at(login, time.monotonic())
 
     def _on_connect(self, client: mqtt.Client, _: Any, flags: Any, code: Any, more: Any) -> None:
         if code.is_failure:
             raise Parting(f"{self._broker} does not let {self._name} in: {str(code).lower()}")
-        if self._topics:
-            client.subscribe([(topic, 1) for topic in self._topics])
-        else:
+        parts = [self._topics[i : i + AT_ONCE] for i in range(0, len(self._topics), AT_ONCE)]
+        self._asked = {client.subscribe([(each, 1) for each in part])[1]: part for part in parts}
+        if not parts:
             self._granted()
 
     def _on_subscribe(self, client: Any, _: Any, mid: int, codes: Any, more: Any) -> None:
-        for topic, code in zip(self._topics, codes, strict=True):
+        for topic, code in zip(self._asked.pop(mid), codes, strict=True):
             if code.is_failure:
                 raise Parting(f"{self._broker} does not let {self._name} read {topic}")
-        self._granted()
+        if not self._asked:
+            self._granted()
 
     def _granted(self) -> None:
         if not self._closing.is_set():

@@ -32,6 +32,7 @@ class Tls(NamedTuple):
     cert: Path | None = None
     key: Path | None = None
     kit: Path | None = None
+    alpn: str | None = None
 
     @property
     def proves(self) -> bool:
@@ -48,6 +49,8 @@ class Tls(NamedTuple):
         except OSError as error:
             raise _unusable("ca", self.kit or self.ca, error) from error
         self.prove(context)
+        if self.alpn is not None:
+            context.set_alpn_protocols([self.alpn])
         return context
 
     def prove(self, context: ssl.SSLContext) -> None:
@@ -89,7 +92,7 @@ class Tls(NamedTuple):
 
     def stamp(self) -> tuple[object, ...]:
         """Return a value that changes when a file is replaced, removed or restored."""
-        return tuple(None if path is None else _stamp(path) for path in self)
+        return tuple(None if path is None else _stamp(path) for path in self[:4])
 
 
 def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
@@ -97,8 +100,8 @@ def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
     if not link.tls:
         return None
     if kit is not None and link.takes_kit:
-        return Tls(kit=kit)
-    return Tls(link.ca, link.cert, link.key)
+        return Tls(kit=kit, alpn=link.alpn)
+    return Tls(link.ca, link.cert, link.key, alpn=link.alpn)
 
 
 def served_tls(section: Served, kit: Path | None) -> Tls | None:

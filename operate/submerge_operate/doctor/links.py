@@ -41,7 +41,7 @@ def parent(
         yield ok("parent", f"{link.url} is inside one process")
         return
     try:
-        way = connect(link, tls_of(link, kit), BROKER if is_broker(link) else name)
+        way = connect(link, tls_of(link, kit), BROKER if link.is_broker else name)
         yield from ending_soon(link, way, now)
         yield from without_role(link, tls_of(link, kit), way, name)
         heard = _greeting(link, name=name, node=node, groups=groups, kit=kit)
@@ -59,7 +59,7 @@ def parent(
         return
     kind = "the root" if hello.top else "an aggregator"
     # A broker keeps a hello even if its sender no longer runs.
-    what = "the broker has the hello of" if is_broker(link) else "hello from"
+    what = "the broker has the hello of" if link.is_broker else "hello from"
     yield ok("parent", f"{what} {name}, {kind}; {in_words(way.took_s)} to connect; {UNCHECKED}")
     for greeting in heard:
         if isinstance(greeting, Model) and greeting.created > now + BEHIND_S:
@@ -99,7 +99,7 @@ def _hint(error: Unreached, tls: Tls | None, node: str, now: float) -> str:
 def _greeting(
     link: UplinkConfig, *, name: str, node: str, groups: Sequence[str], kit: Path | None
 ) -> list[Hello | Model]:
-    if is_broker(link):
+    if link.is_broker:
         topic = topics.hello(link.fleet, name)
         greetings = _from_broker(link, (topic,), fleet=link.fleet, node=node, kit=kit)
         if not greetings:
@@ -220,11 +220,11 @@ def connect(link: Link, tls: Tls | None, end: str) -> Connected:
             if tls is None:
                 return Connected(time.monotonic() - began, {})
             context = tls.context()
-            if not is_broker(link):
+            if not link.is_broker:
                 context.set_alpn_protocols(["h2"])
-            name = host if is_broker(link) else _name_of(link, tls, end)
+            name = host if link.is_broker else _name_of(link, tls, end)
             with context.wrap_socket(bare, server_hostname=name) as safe:
-                if not is_broker(link) and safe.selected_alpn_protocol() != "h2":
+                if not link.is_broker and safe.selected_alpn_protocol() != "h2":
                     raise _no_grpc(at)
                 return Connected(time.monotonic() - began, safe.getpeercert() or {})
     except socket.gaierror as error:
@@ -263,7 +263,7 @@ def _name_of(link: Link, tls: Tls, parent: str) -> str:
 
 def without_role(link: Link, tls: Tls | None, way: Connected, parent: str) -> Iterator[Finding]:
     """Warn if a parent's certificate is from before there were roles, and ours is not."""
-    if tls is None or is_broker(link) or Permission.of(alternatives(way.peer, "URI")):
+    if tls is None or link.is_broker or Permission.of(alternatives(way.peer, "URI")):
         return
     if ParentName(parent, link.host, link.port, tls).expected:
         yield warning(
@@ -286,10 +286,6 @@ def ending_soon(link: Link, way: Connected, now: float) -> Iterator[Finding]:
             f"{link.host}:{link.port} has one with {in_words(until - now)} left: {moment(until)}",
             "submerge pki renew, for the other end",
         )
-
-
-def is_broker(link: Link) -> bool:
-    return link.scheme in ("mqtt", "mqtts")
 
 
 def _no_grpc(at: str) -> Unreached:

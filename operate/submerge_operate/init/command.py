@@ -17,6 +17,7 @@ import click
 
 from submerge import UsageError
 from submerge.protocol.names import is_name
+from submerge_client.config.links import BROKERS
 from submerge_client.files import atomic_write
 
 
@@ -148,7 +149,7 @@ def command(
                 "expected --from SOURCE beside --yes: host, mqtt://broker, a file or a program"
             )
         source = click.prompt(QUESTION, default="host")
-        if source.startswith("mqtt") and not settings["topics"]:
+        if source.partition("://")[0] in BROKERS and not settings["topics"]:
             settings["topics"] = (click.prompt("Topics to listen to", default="#"),)
     if node is None:
         node = click.prompt("This machine's name", default=_host_name()) if asks else _host_name()
@@ -157,7 +158,7 @@ def command(
             f"--node: expected a name of at most {LONGEST_NODE} of A-Z a-z 0-9 . _ -, got {node!r}"
         )
     options = BrokerOptions("", **settings)
-    if not source.startswith("mqtt"):
+    if source.partition("://")[0] not in BROKERS:
         _check_unused(settings)
     proposal = propose(source, options)
     for line in lines_of(proposal):

@@ -219,7 +219,7 @@ class BrokerOptions:
         try:
             return Link(
                 url=self.url,
-                insecure=self.url.startswith("mqtt://"),
+                insecure=self.url.startswith(("mqtt://", "ws://")),
                 **{name: getattr(self, name) for name in GIVEN},
             )
         except BadSetting as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from submerge import UsageError
+from submerge_client.config.links import BROKERS
 from submerge_client.config.schemas import ChannelConfig, SchemaConfig
 from submerge_client.config.tomlfile import quoted
 from submerge_client.sensors import needs_extra
@@ -85,9 +86,9 @@ def propose(source: str, options: BrokerOptions) -> Proposal:
     if source == HOST:
         return propose_host()
     if URL.match(source) or ADDRESS.fullmatch(source):
-        if not source.startswith(("mqtt://", "mqtts://")):
+        if source.partition("://")[0] not in BROKERS:
             raise UsageError(
-                f"--from: expected mqtt://broker or mqtts://broker, got {source!r}:"
+                f"--from: expected mqtt://, mqtts://, ws:// or wss:// and a broker, got {source!r}:"
                 f" write mqtt://{URL.sub('', source)}"
             )
         return propose_mqtt(replace(options, url=source))

@@ -227,7 +227,10 @@ def test_alarms_go_to_the_broker_of_the_sensor_where_the_uplink_is_none():
         ),
         (
             {"broker": {"url": "grpcs://x"}},
-            'alarms.broker.url: expected mqtt://host:port or mqtts://host:port, got "grpcs://x"',
+            (
+                "alarms.broker.url: expected mqtt://host:port or mqtts://host:port"
+                ' or ws://host:port/path or wss://host:port/path, got "grpcs://x"'
+            ),
         ),
         (
             {"webhook": {"url": "https://x"}},
@@ -270,6 +273,7 @@ def test_a_dot_in_a_name_matters_to_home_assistant_alone():
 def test_a_broker_of_its_own_is_a_link_like_any():
     """All that [uplink] takes, but for what only reports need."""
     fields = {"url", "insecure", "ca", "cert", "key", "username", "password_file", "fleet"}
+    fields |= {"password_command", "alpn"}
 
     assert fields == set(BrokerConfig.__struct_fields__)
 

@@ -752,7 +752,7 @@ def test_a_section_that_is_needed_is_asked_for(refused) -> None:
     ("settings", "expected"),
     [
         ({"url": "parent:8470"}, "url: expected grpc://host:port or grpcs://host:port or mqtt://"),
-        ({"url": "http://parent"}, 'mqtts://host:port, got "http://parent"'),
+        ({"url": "http://parent"}, 'wss://host:port/path, got "http://parent"'),
         ({"url": "grpcs://"}, 'got "grpcs://"'),
         ({"url": "grpcs://h:70000"}, 'got "grpcs://h:70000" (Port out of range 0-65535)'),
         ({"url": "grpcs://h:0"}, "(there is no port 0)"),
@@ -772,6 +772,24 @@ def test_a_section_that_is_needed_is_asked_for(refused) -> None:
         ({"url": "grpcs://h", "username": "u"}, "username: expected none with grpcs://"),
         ({"url": "mqtts://h", "password_file": "u"}, "username: expected one beside password_file"),
         ({"url": "mqtts://h", "fleet": "a/b"}, "fleet: expected a name"),
+        ({"url": "mqtts://h/mqtt"}, 'got "mqtts://h/mqtt"'),
+        ({"url": "wss://h/mqtt?token=x"}, "wss://host:port/path, got"),
+        ({"url": "ws://h"}, "say insecure = true if the network is trusted, or use wss://"),
+        ({"url": "mqtt://h", "insecure": True, "alpn": "mqtt"}, "alpn: expected none with mqtt://"),
+        ({"url": "grpcs://h", "alpn": "mqtt"}, "alpn: expected none with grpcs://"),
+        (
+            {"url": "wss://h", "password_command": ("p",)},
+            "username: expected one beside password_command",
+        ),
+        (
+            {
+                "url": "wss://h",
+                "username": "u",
+                "password_file": "f",
+                "password_command": ("p",),
+            },
+            "password_command: expected none beside password_file",
+        ),
     ],
 )
 def test_a_link_that_is_wrong_or_unsafe_is_refused(settings, expected) -> None:
@@ -780,6 +798,23 @@ def test_a_link_that_is_wrong_or_unsafe_is_refused(settings, expected) -> None:
         uplink(**settings)
 
     assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "port", "path"),
+    [
+        ("wss://h", 443, "/mqtt"),
+        ("wss://h/", 443, "/mqtt"),
+        ("wss://h:8884/a/b/", 8884, "/a/b"),
+        ("mqtts://h/", 8883, ""),
+        ("mqtts://h:443", 443, ""),
+    ],
+)
+def test_a_websocket_has_a_path(url, port, path) -> None:
+    """Most brokers are at /mqtt."""
+    link = uplink(url=url)
+
+    assert (port, path, True) == (link.port, link.path, link.is_broker)
 
 
 @pytest.mark.parametrize("url", ["mqtts://me:secret@h", "mqtts://me:secret@h:99999", "x:secret@h"])

@@ -20,7 +20,6 @@ from queue import Empty, Full, Queue
 from typing import Any, NamedTuple
 
 from paho.mqtt.client import Client, MQTTMessage
-from paho.mqtt.enums import CallbackAPIVersion
 
 from submerge.judge.decision import Mask
 from submerge.protocol.machine import Note
@@ -33,7 +32,8 @@ from submerge_client.sensors.mqtt.decoder import HeardField, RebirthRequest
 from submerge_client.sensors.mqtt.descriptions import bridges_of, is_description
 from submerge_client.sensors.mqtt.messages import MessageDecoder, SingleDecoder
 from submerge_client.sensors.tally import ProblemTally, SensorLog, UnlistedNames, no_log
-from submerge_client.uplink.tls import password_of, tls_of
+from submerge_client.uplink.broker import Login, broker_of
+from submerge_client.uplink.paho_client import paho_client
 
 KINDS = ("unreachable", "refused", "failed")  # the kinds of problems that it counts
 
@@ -54,9 +54,7 @@ class BrokerListener:
         tally: ProblemTally,
         note: SensorLog,
     ) -> None:
-        self._link, tls = link, tls_of(link)
-        self._tls = None if tls is None else tls.context()
-        self._password = password_of(link)
+        self._link, self._broker = link, broker_of(link)
         self._subscriptions, self._handle = tuple(subscriptions), handle
         self._tally, self._note = tally, note
         self._remind_at = -math.inf
@@ -68,6 +66,7 @@ class BrokerListener:
         """Connect, and hand on messages, until `end` is called."""
         while not self._over.is_set():
             try:
+                self._sign_in()
                 self._client.connect_async(self._link.host, self._link.port)
                 self._client.loop_forever(retry_first_connection=True)
             except Exception as error:
@@ -82,13 +81,13 @@ class BrokerListener:
         self._over.set()
         self._client.disconnect()
 
+    def _sign_in(self) -> None:
+        if self._broker.command:
+            self._client.username_pw_set(*self._broker.login()[:2])
+
     def _make_client(self) -> Client:
-        client = Client(CallbackAPIVersion.VERSION2, clean_session=True)
+        client = paho_client(self._broker, Login(self._broker.username, self._broker.password))
         client.reconnect_delay_set(1, AGAIN_S)
-        if self._link.username is not None:
-            client.username_pw_set(self._link.username, self._password)
-        if self._tls is not None:
-            client.tls_set_context(self._tls)
         client.on_connect = self._guard(self._on_connect)
         client.on_connect_fail = self._guard(self._on_connect_fail)
         client.on_disconnect = self._guard(self._on_disconnect)
@@ -125,6 +124,7 @@ class BrokerListener:
     def _away(self, why: str) -> None:
         if self._over.is_set():
             return
+        self._sign_in()  # before the next try
         self._tally.add("unreachable")
         if time.monotonic() >= self._remind_at:
             self._remind_at = time.monotonic() + REMIND_S

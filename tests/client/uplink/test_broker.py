@@ -1,0 +1,55 @@
+"""When a token ends, and when a connection that rests on it is replaced."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import time
+
+import pytest
+
+pytest.importorskip("paho")
+
+from submerge_client.uplink.broker import Login, expiry
+from submerge_client.uplink.paho_client import LEAST_S, renewed_at
+
+
+def part(claims: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+
+
+SAS = "SharedAccessSignature sr=hub%2Fdevices%2Fc&sig=a%2Bb%3D&se=1800000000&skn="
+
+
+@pytest.mark.parametrize(
+    ("password", "until"),
+    [
+        (f"{part({'alg': 'RS256'})}.{part({'exp': 1_800_000_000})}.sig", 1_800_000_000.0),
+        (f"{part({})}.{part({'exp': 1_800_000_000.5, 'sub': 'ä'})}.sig", 1_800_000_000.5),
+        (SAS, 1_800_000_000.0),
+        (f"{part({})}.{part({'sub': 'c'})}.sig", math.inf),
+        (f"{part({})}.{part(['exp'])}.sig", math.inf),
+        (f"{part({})}.{part({'exp': 'soon'})}.sig", math.inf),
+        ("a.password.with points", math.inf),
+        ("se=1800000000", math.inf),
+        ("", math.inf),
+    ],
+)
+def test_a_token_says_when_it_ends(password, until) -> None:
+    """A password that only looks like one has no end."""
+    assert until == expiry(password)
+
+
+def test_a_connection_is_replaced_before_its_token_ends() -> None:
+    now = 100.0
+    assert math.inf == renewed_at(Login("c", "secret"), now)
+    assert 175.0 < renewed_at(Login("c", "token", time.time() + 100.0), now) <= 180.0
+    assert now + LEAST_S == renewed_at(Login("c", "token", time.time() - 5.0), now)
+
+
+def test_a_password_is_printed_nowhere() -> None:
+    from submerge_client.uplink.broker import Broker
+
+    shown = repr(Broker("h", 1, "c", "secret", command=("print", "secret")))
+    assert "secret" not in shown
