@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from submerge_client.uplink.broker import Broker
 from submerge_client.uplink.over_mqtt import MqttUplink
 from submerge_client.uplink.tls import Tls
 from support.certified import LOOPBACK, Certified
-from support.kills.configs import aggregator, client
+from support.kills.configs import OverMqtt, aggregator, client
 from support.patience import until
 from support.programs import SUBMERGE, Programs, free_port
 from support.token_gate import TokenGate, printing, token
@@ -128,6 +129,24 @@ def test_tokens_are_renewed_before_they_end_and_every_reading_counts(mosquitto, 
         assert (0, 0) == (gate.cut, gate.refused)
         warned = {line.what for each in clients for line in each.lines if line.level == "warning"}
         assert warned <= {"removed setting still used"}
+
+
+WITHOUT_GRPC = (
+    *(sys.executable, "-c"),
+    "import sys; sys.modules['grpc'] = None; from submerge_operate.cli import main; main()",
+)
+
+
+def test_a_client_needs_no_grpc(mosquitto):
+    """Where it is not built for a machine: a row goes to its parent through a broker."""
+    with Programs() as programs:
+        way, folder = OverMqtt(mosquitto.port), programs.folder
+        text = aggregator("root", None, way, CHANNELS, folder / "root.db")
+        programs.start("aggregator", "--config", programs.file("root.toml", text)).until("serving")
+        config = programs.file("c.toml", client("c", "root", way, CHANNELS, folder / "c"))
+        node = programs.start("client", "--config", config, command=WITHOUT_GRPC)
+        node.write(b"[1, 2, 3]\n")
+        assert 1 == node.until("acknowledged", readings=1).facts["readings"]
 
 
 def test_a_token_that_has_ended_lets_nobody_in(mosquitto):
