@@ -209,14 +209,14 @@ def spans(good: bytes) -> tuple[slice, slice]:
 
 @pytest.mark.slow
 def test_flipped_bits_give_a_state_that_was_or_none(tmp_path):
-    """10,000 times one bit or a few, in both slots: the newest, the one before, or nothing."""
+    """3,000 times one bit or a few, in both slots: the newest, the one before, or nothing."""
     rng = np.random.default_rng(1)
     path = tmp_path / "checkpoint"
     good = kept(path, OLD, NEW)
     older, newer = spans(good)
     used = [*range(older.stop), *range(newer.start, newer.stop)]
     found = {"new": 0, "old": 0, "none": 0}
-    for _ in range(10_000):
+    for _ in range(3_000):
         damaged = bytearray(good)
         for place in rng.choice(used, size=rng.choice((1, 1, 2, 3)), replace=False):
             damaged[place] ^= 1 << rng.integers(8)
@@ -230,7 +230,7 @@ def test_flipped_bits_give_a_state_that_was_or_none(tmp_path):
 
         assert expected == loaded(path)
         found[which] += 1
-    assert min(found.values()) > 500
+    assert min(found.values()) > 150
 
 
 @pytest.mark.parametrize("length", [0, 1, 43, 44, 200, 4095, 4096, 4097, 4140, 4300, 8191])

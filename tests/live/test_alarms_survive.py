@@ -77,6 +77,7 @@ def test_an_alarm_is_raised_once_and_cleared_once_whoever_is_killed(lossy):
         assert alarm["withheld"] < over["withheld"] <= fleet.feeder.faulty_rows + fleet.feeder.calm
 
 
+@pytest.mark.soak
 def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once():
     """Whatever is on disk by then; those above die with it. The points are the client's own."""
     with AlarmFleet(over_grpc()) as fleet:
@@ -96,6 +97,7 @@ def test_a_client_that_dies_as_it_tells_an_alarm_tells_it_once():
         assert len(ALARM_POINTS) == len(set(names))
 
 
+@pytest.mark.soak
 def test_what_an_operator_wants_arrives_whoever_is_killed(lossy):
     """An order given at the root, while the nodes below are down, arrives with later answers."""
     with AlarmFleet(lossy) as fleet:

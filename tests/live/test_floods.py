@@ -59,6 +59,8 @@ FLOODS = [
     *[("watches", 16, 1, ("throttled",)), ("stalled_streams", 64, 64, ("name",))],
     *[("http_silent", 1000, 1, ()), ("http_slow", 1000, 1, ()), ("http_body", 32, 1, ())],
 ]
+GATED = {"fitting", "unread", "headers_only", "idle", "stalled_streams", "http_slow"}
+"""Messages, calls, streams, connections and requests: `make soak` has all floods."""
 
 
 @pytest.fixture
@@ -76,8 +78,14 @@ def root(programs) -> Besieged:
 
 @pytest.mark.parametrize(
     ("flood", "connections", "kits", "reasons"),
-    FLOODS,
-    ids=[f"{f}-{n}-{k}" for f, n, k, _ in FLOODS],
+    [
+        pytest.param(
+            *each,
+            id="-".join(map(str, each[:3])),
+            marks=() if each[0] in GATED else pytest.mark.soak,
+        )
+        for each in FLOODS
+    ],
 )
 def test_a_flood_takes_no_more_than_compose_allows(root, flood, connections, kits, reasons):
     """No honest report is lost, what is refused is counted, and the memory is given back."""

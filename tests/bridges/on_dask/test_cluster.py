@@ -64,6 +64,7 @@ def test_a_lost_worker_changes_nothing(dask_client: Any, machines: list[Path]):
     assert_alike(plain(recordings, settings), lost)
 
 
+@pytest.mark.soak
 def test_files_on_s3_are_read_where_they_lie(dask_client: Any, s3: str):
     """By workers, by a pattern; and without a cluster, by the same reader."""
     system = pytest.importorskip("s3fs").S3FileSystem(endpoint_url=s3)
@@ -113,6 +114,7 @@ def test_a_frame_an_array_and_a_bag_are_learnt_and_scored(dask_client: Any):
     assert [a.worst for a in expected] == pytest.approx([a.worst for a in found], rel=0.01)
 
 
+@pytest.mark.soak
 def test_rows_in_a_state_are_learnt_and_judged(dask_client: Any, tmp_path: Path):
     """Of a collection, of which a partition may have none, and of files: as in memory."""
     dd = pytest.importorskip("dask.dataframe")
@@ -135,6 +137,7 @@ def test_rows_in_a_state_are_learnt_and_judged(dask_client: Any, tmp_path: Path)
     pd.testing.assert_frame_equal(scores, submerge.dask.score(one, days).compute())
 
 
+@pytest.mark.soak
 def test_commands_take_the_address_of_a_scheduler(
     dask_client: Any,
     machines: list[Path],

@@ -127,7 +127,7 @@ for path in map(Path, sys.argv[1:]):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ends", ["csv", "csv.gz"])
+@pytest.mark.parametrize("ends", [pytest.param("csv", marks=pytest.mark.soak), "csv.gz"])
 def test_memory_does_not_grow_with_the_file(file, ends) -> None:
     """Ten times as many rows take as much memory as some blocks of them do."""
     counts = 5_000, 5_000, 50_000  # the first loads what is imported late

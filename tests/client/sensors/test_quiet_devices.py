@@ -160,7 +160,7 @@ def causes_of_alarms(gathered: Gathered) -> set[str]:
     return causes
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_week_of_quiet_devices_has_no_stuck_channel(seed) -> None:
     """Values are held for minutes and hours, and most rows are complete."""
     house = House(seed, days=7)
@@ -178,7 +178,7 @@ def test_it_is_the_sensor_that_says_what_is_held() -> None:
     assert {"stuck"} == causes_of_alarms(gathered._replace(held=None)) - {"silent"}
 
 
-@pytest.mark.parametrize("device", [12, 1])
+@pytest.mark.parametrize("device", [12, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_thermometer_that_repeats_itself_is_stuck_all_the_same(device) -> None:
     """The fast one, or one of minutes, sends one number, once the client knows it."""
     house = House(0, days=5)

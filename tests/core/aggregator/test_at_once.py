@@ -14,6 +14,7 @@ from submerge.protocol.machine import Note, Received
 from submerge.protocol.messages import Incarnation
 from submerge_lab.simulator import Faults, Plan, run
 from support.nodes import Table, new_incarnation
+from support.seeds import seeds
 
 INTERVAL_S = 300.0
 
@@ -234,8 +235,8 @@ ONE_MACHINE = Faults(
 
 @pytest.mark.slow
 def test_no_simulated_fleet_of_single_machines_has_a_node_named():
-    assert [] == [(seed, names) for seed in range(8) if (names := named(ONE_MACHINE, seed))]
-    assert [] == [(seed, names) for seed in range(4) if (names := named("kills", seed))]
+    assert [] == [(seed, names) for seed in seeds(24) if (names := named(ONE_MACHINE, seed))]
+    assert [] == [(seed, names) for seed in seeds(12) if (names := named("kills", seed))]
 
 
 @pytest.mark.slow
