@@ -370,7 +370,7 @@ def _on_files(
     quiet: bool,
 ) -> None:
     if rows is not None:
-        check_rows_file(kind, rows)
+        check_rows_file(kind, settings, rows)
     from submerge_files.reader.formats.remote_path import path_of
     from submerge_operate.fleet.jobs.file_jobs import JobOnFiles, run_on_files, write_rows
 

@@ -29,11 +29,13 @@ from submerge_operate.fleet.jobs.results import JobResult
 COLUMNS = ("node", "row", "cluster", "distance", "over")
 
 
-def check_rows_file(kind: str, path: Path) -> None:
-    """Refuse a kind without clusters, and a file that would not be replaced, before the work."""
+def check_rows_file(kind: str, settings: Settings, path: Path) -> None:
+    """Refuse a job without clusters, and a file that would not be replaced, before the work."""
     if kind not in KINDS_WITH_CLUSTERS:
         kinds = ", ".join(KINDS_WITH_CLUSTERS)
         raise UsageError(f"--rows is for {kinds}, got {kind}: leave it out")
+    if kind in ("kpca", "nystrom") and not settings.get("clusters"):
+        raise UsageError("--rows: expected --clusters N beside it, got none: add it")
     if not path.parent.is_dir():
         raise UsageError(f"expected a folder {path.parent} for {path.name}, got none: make it")
     if not path.exists():

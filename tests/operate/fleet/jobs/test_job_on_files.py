@@ -234,6 +234,8 @@ def test_a_row_with_a_gap_has_no_cluster(run, tmp_path):
 def test_rows_need_a_kind_with_clusters(run, pumps, tmp_path):
     """And a file that is missing, or has such rows: no other one is replaced."""
     assert "--rows is for" in run("jobs", "moments", "--rows", tmp_path / "r.csv", *pumps).err
+    kernels = ("--components", 2, "--points", 9, "--rows", tmp_path / "r.csv")
+    assert "--clusters N beside it" in run("jobs", "kpca", *kernels, *pumps).err
     (tmp_path / "r.csv").write_text("mine,all\n")
     ran = run("jobs", "kmeans", "--clusters", 2, "--rows", tmp_path / "r.csv", *pumps)
     assert "no such list of rows" in ran.err
