@@ -8,6 +8,7 @@ import pytest
 
 from submerge.protocol.messages import Hello, Incarnation
 from submerge.protocol.permission import Permission
+from submerge_aggregator.downlink.config import MqttListen
 from submerge_aggregator.downlink.over_grpc import GrpcDownlink as Down
 from submerge_client.config.links import UplinkConfig
 from submerge_client.uplink import Opened, Parted
@@ -16,6 +17,7 @@ from submerge_client.uplink.line import BrokerConnection
 from submerge_client.uplink.over_mqtt import MqttUplink as Up
 from submerge_client.uplink.tls import Tls
 from submerge_operate.doctor import links
+from submerge_operate.doctor.findings import Finding
 from submerge_proto.wire import codec, topics
 from support.certified import LOOPBACK, Certified
 from support.patience import until
@@ -232,3 +234,39 @@ def test_what_is_no_broker_is_told_as_that(monkeypatch):
         host.close()
 
     assert "fails" == found.state
+
+
+def kept_by(mosquitto) -> list[Finding]:
+    link = MqttListen(url=f"mqtt://{LOOPBACK}:{mosquitto.port}", insecure=True, fleet="f")
+    return list(links.keeping(link, node="root", kit=None))
+
+
+def test_what_a_broker_keeps_is_tried_and_taken_back(mosquitto):
+    for _ in range(2):  # nothing is left of the first time
+        (found,) = kept_by(mosquitto)
+        assert ("ok", "it acknowledges, delivers and keeps messages (QoS 1, retained)") == (
+            found.state,
+            found.message,
+        )
+
+
+@pytest.mark.parametrize("setting", ["retain_available false", "max_qos 0"])
+def test_a_broker_that_takes_no_message_to_keep_is_told(mosquitto, setting):
+    """It hangs up: no report would ever arrive."""
+    mosquitto.stop()
+    mosquitto.start(setting)
+    (found,) = kept_by(mosquitto)
+
+    assert "fails" == found.state
+    assert "it does not take a message of QoS 1 that it is to keep" in found.message
+
+
+def test_rules_that_forbid_it_are_told(mosquitto, tmp_path):
+    mosquitto.stop()
+    (tmp_path / "acl").write_text("topic read other\n")
+    mosquitto.start(f"acl_file {tmp_path / 'acl'}")
+    (found,) = kept_by(mosquitto)
+
+    assert "fails" == found.state
+    assert "its access rules forbid a message" in found.message
+    assert "submerge pki acl" in found.hint

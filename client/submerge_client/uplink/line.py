@@ -128,6 +128,10 @@ class BrokerConnection:
     def waiting(self) -> int:
         return len(self._waiting)
 
+    @property
+    def unacknowledged(self) -> int:
+        return len(self._unacknowledged)
+
     def close(self, last: Publication | None = None) -> None:
         """Send what waits, and `last`, within `GRACE_S`; then end."""
         with self._lock:

@@ -63,6 +63,7 @@ def run_checks(config: AggregatorConfig) -> Iterator[Finding]:
         yield from links.broker(
             mqtt, "broker", node=config.node, fleet=mqtt.fleet, kit=config.kit, now=time.time()
         )
+        yield from links.keeping(mqtt, node=config.node, kit=config.kit)
     if parent is not None:
         yield from links.parent(
             parent,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import ssl
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from submerge import PeerError, UsageError
 from submerge.protocol.messages import Hello, Model
@@ -16,12 +18,16 @@ from submerge.protocol.names import SERVER_DOMAIN
 from submerge.protocol.permission import Permission
 from submerge_client.config.links import Link, UplinkConfig
 from submerge_client.uplink import Came, Heard, Opened, Parted, SendRefused
-from submerge_client.uplink.broker import broker_of
+from submerge_client.uplink.broker import Publication, broker_of
 from submerge_client.uplink.factory import make_uplink
 from submerge_client.uplink.tls import ParentName, Tls, alternatives, identity, shown_by, tls_of
 from submerge_files.console.units import in_words, moment
 from submerge_operate.doctor.findings import Finding, fails, ok, warning
 from submerge_proto.wire import codec, topics
+
+if TYPE_CHECKING:
+    from submerge_aggregator.downlink.config import MqttListen
+    from submerge_client.uplink.line import BrokerConnection
 
 BEHIND_S = 60.0  # seconds by which a clock may be behind that of the model's maker
 
@@ -82,6 +88,82 @@ def broker(
         yield fails(what, str(error), "see above, or the configuration")
     else:
         yield ok(what, f"the broker on {link.host}:{link.port} accepts {node}")
+
+
+def keeping(link: MqttListen, *, node: str, kit: Path | None) -> Iterator[Finding]:
+    """Check what an aggregator needs of its broker: one message is published, and taken back."""
+    topic, token, published = topics.trial(link.fleet, node), secrets.token_bytes(16), False
+    try:
+        with _opened(link, topic, node=node, kit=kit) as (line, heard):
+            line.put(topic, Publication(topic, token, retain=True))
+            published = True
+            comes = _comes(heard, token)
+            until = time.monotonic() + PATIENCE_S
+            while line.unacknowledged and time.monotonic() < until:
+                time.sleep(0.01)
+            acknowledged = not line.unacknowledged
+        with _opened(link, topic, node=node, kit=kit) as (line, heard):
+            kept = _comes(heard, token)
+            line.put(topic, Publication(topic, b"", retain=True))
+    except Unreached as error:
+        if published:
+            what = f"it does not take a message of QoS 1 that it is to keep: {error.message}"
+            yield fails("broker", what, error.hint)
+        else:
+            yield warning("broker", f"what it keeps is not known: {error.message}", error.hint)
+        return
+    found = {
+        f"it delivers no message of {topic} to who has subscribed": comes,
+        "it acknowledges no message of QoS 1": acknowledged,
+        "it keeps no retained message: a child that starts waits for the next model": kept,
+    }
+    for what, is_well in found.items():
+        if not is_well:
+            yield warning("broker", what, "docs/brokers.md says what is needed, and why")
+    if all(found.values()):
+        yield ok("broker", "it acknowledges, delivers and keeps messages (QoS 1, retained)")
+
+
+@contextmanager
+def _opened(
+    link: MqttListen, topic: str, *, node: str, kit: Path | None
+) -> Iterator[tuple[BrokerConnection, SimpleQueue[Heard]]]:
+    from submerge_client.uplink.line import BrokerConnection
+
+    heard: SimpleQueue[Heard] = SimpleQueue()
+    line = BrokerConnection(
+        broker_of(link, kit),
+        name=f"submerge:{link.fleet}:doctor:{node}",
+        topics=(topic,),
+        opened=lambda: heard.put(Opened()),
+        parted=lambda why: heard.put(Parted(why)),
+        came=lambda _, data: heard.put(Came("watch", data)),
+    )
+    line.open()
+    try:
+        first = heard.get(timeout=PATIENCE_S)
+        if isinstance(first, Parted):
+            raise Unreached(first.why, "may it read and write its own topics? submerge pki acl")
+        yield line, heard
+    except Empty:
+        raise Unreached(f"no answer in {PATIENCE_S:g} s", "see its log") from None
+    finally:
+        line.close()
+
+
+def _comes(heard: SimpleQueue[Heard], data: bytes) -> bool:
+    """Return whether a message comes; raises Unreached if the connection ends."""
+    until = time.monotonic() + PATIENCE_S
+    while (left := until - time.monotonic()) > 0:
+        try:
+            match heard.get(timeout=left):
+                case Came(_, found) if found == data:
+                    return True
+                case Parted(why):
+                    raise Unreached(why, "may it read and write its own topics? submerge pki acl")
+        except Empty:
+            return False
+    return False
 
 
 def _hint(error: Unreached, tls: Tls | None, node: str, now: float) -> str:

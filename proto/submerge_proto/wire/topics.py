@@ -65,6 +65,11 @@ def down(fleet: str, parent: str, node: str, kind: Kind) -> str:
     return f"submerge/{VERSION}/{fleet}/{parent}/down/{node}/{kind}"
 
 
+def trial(fleet: str, parent: str) -> str:
+    """Return where an aggregator tries what its broker can do."""
+    return f"submerge/{VERSION}/{fleet}/{parent}/trial"
+
+
 def hello(fleet: str, parent: str) -> str:
     return f"submerge/{VERSION}/{fleet}/{parent}/hello"
 
