@@ -1,4 +1,4 @@
-"""Checks of links, step by step: the first failure is the one to correct. Nothing is sent."""
+"""Checks of links, step by step: the first failure is the one to correct. Only a broker is sent something."""
 
 from __future__ import annotations
 
