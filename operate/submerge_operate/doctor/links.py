@@ -1,4 +1,4 @@
-"""Checks of links, step by step: the first failure is the one to correct. Only a broker is sent something."""
+"""Checks of links, step by step: the first failure is the one to correct."""
 
 from __future__ import annotations
 
