@@ -18,7 +18,7 @@ from submerge.aggregator.root import SOONER
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor import NewestScore, newest_score
 from submerge.client.node import ClientNode
-from submerge.protocol.alarm_status import MARKS, Alarm
+from submerge.protocol.alarm_status import MARKS, Alarm, excess, stays_at
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions import survey
@@ -245,6 +245,12 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
     if not deviations:
         silent = " silent" if alarm.cause == "silent" else ""
         return ", ".join(map(name_text, _named(alarm))) + silent
+    if alarm.cause == "duty":
+        first = deviations[0]
+        value = _in_unit(first.value, units.get(first.channel, ""))
+        state, times = stays_at(first.value, first.expected), excess(alarm.worst)
+        names = ", also ".join(map(name_text, _named(alarm)))
+        return f"{names} {state} at {value}, {times} times its longest run"
     stuck = "stuck at " if alarm.cause == "stuck" else ""
     # What is expected of a healthy channel follows the broken one beside it.
     shown = deviations if stuck else deviations[:1]

@@ -91,6 +91,10 @@ WORDS = [
         replace(SCORED, alarms=(replace(ALARM, cause="stuck", top=(("flow", 1.0),)),)),
         ": flow stuck at 4.2 l/min (expected 6.1 l/min); 1,204 rows",
     ),
+    (
+        replace(SCORED, alarms=(replace(ALARM, cause="duty", worst=4.0, top=(("flow", 1.0),)),)),
+        ": flow low at 4.2 l/min, 4 times its longest run; 1,204 rows",
+    ),
     (replace(SCORED, alarms=(replace(ALARM, deviations=()),)), "01:59:00: flow, heat; 1,204"),
     (replace(SCORED, alarms=(OVER,)), "; no alarm"),
 ]

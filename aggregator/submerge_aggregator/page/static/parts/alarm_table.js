@@ -58,7 +58,8 @@ function channels(alarm, units) {
   const [first] = isIncident(alarm) ? [] : blamed(alarm);
   const items = Object.entries(alarm.top).map(([name, share]) => {
     const off = name === first && alarm.deviations[name];
-    const said = off ? [": ", ...beside(off.value, off.expected, units.get(name))] : [];
+    const words = alarm.cause === "duty" ? ", else " : undefined;
+    const said = off ? [": ", ...beside(off.value, off.expected, units.get(name), words)] : [];
     const whose = isIncident(alarm) ? " of its nodes" : "";
     return make("li", {}, named(name), ` ${Math.round(100 * share)} %${whose}`, ...said);
   });

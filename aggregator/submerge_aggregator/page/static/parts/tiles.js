@@ -68,7 +68,7 @@ function tile(machine, group, levels, units) {
 
 function alarmLines(alarm, group, units) {
   const since = make("time", { datetime: new Date(alarm.began * 1000).toISOString() }, moment(alarm.began));
-  const worst = alarm.worst ? `, up to ${excess(alarm.worst)}× its limit` : "";
+  const worst = alarm.worst ? `, up to ${excess(alarm.worst)}× its ${alarm.cause === "duty" ? "longest run" : "limit"}` : "";
   const verdict = make("a", { href: pathOf(["alarms"], { group, find: alarm.id }) }, "To its verdict");
   return [
     make("p", { class: "reads" }, ...reading(alarm, units)),
