@@ -123,8 +123,7 @@ def sentence(event: AlarmEvent) -> str:
     if alarm.parts:
         lines = [f"{incident_text(alarm)}."]
     if alarm.deviations:
-        text = stays_text if alarm.cause == "duty" else deviation_text
-        lines.append(f"{'; '.join(map(text, alarm.deviations))}.")
+        lines.append(f"{'; '.join(deviation_text(d, alarm.cause) for d in alarm.deviations)}.")
     ended = f", over {stamp(alarm.ended)}" if over else ""
     ended += f": {MARKS['settled']}, without a verdict" if over and alarm.settled else ""
     lines.append(f"Began {stamp(alarm.began)}{ended}. {alarm.name}")
@@ -167,16 +166,12 @@ def _nodes(alarm: Alarm) -> int:
     return len({each.node for each in alarm.parts})
 
 
-def deviation_text(deviation: Deviation) -> str:
-    """Return how far a channel is off, in words."""
+def deviation_text(deviation: Deviation, cause: str) -> str:
+    """Return how far a channel is off, in words, or at which of two levels it stays."""
     value, expected, difference = deviation_facts(deviation).values()
+    if cause == "duty":
+        return f"{deviation.channel} {stays_at(value, expected)} at {value:g}, else {expected:g}"
     return f"{deviation.channel} {value:g}, expected {expected:g} ({difference:+g})"
-
-
-def stays_text(deviation: Deviation) -> str:
-    """Return at which of two levels a channel stays, in words."""
-    channel, value, other = deviation
-    return f"{channel} {stays_at(value, other)} at {value:.4g}, else {other:.4g}"
 
 
 def stamp(seconds: float) -> str:

@@ -32,8 +32,8 @@ CAUSES: dict[Cause, str] = {
 }
 """What was over its limit, in words for the person who is woken."""
 
+# Of alarms that stand beside all others: without a score, and without withheld rows.
 BESIDE: tuple[Cause, ...] = ("silent", "duty")
-"""Causes of alarms that stand beside all others: without a score, and without withheld rows."""
 
 Verdict = Literal["", "accepted", "rejected"]
 """What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""

@@ -19,19 +19,14 @@ Flags = npt.NDArray[np.bool_]
 
 RUNS, WATCHED_S, LONGEST_S = 24, 86_400.0, 6 * 3600.0
 TIMES, MORE = 2.0, 1.25
-
+# Time after which the readings before count a third: of a level, and of distances to both.
 LEVEL_S, SPREAD_S = 3600.0, 43_200.0
-"""Time after which the readings before count a third: of a level, and of distances to both."""
-
 # Mean distance to the nearer level, over that of both, below which there are two states, and above
 # which there are no more: noise has .3, a ramp .25, a sine .21.
 CLOSE, APART = 0.1, 0.15
-
+MEMORY = 400  # runs after which what was typical, and the longest beyond it, count a third
 FURTHEST = 1e12  # scaled
 TOGETHER_S = 60.0  # between runs of one device
-
-MEMORY = 400
-"""Runs after which what was typical, and the longest beyond it, count a third."""
 
 
 class DutyCycles(NamedTuple):

@@ -18,12 +18,13 @@ from submerge.aggregator.root import SOONER
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor import NewestScore, newest_score
 from submerge.client.node import ClientNode
+from submerge.errors import SubmergeError
 from submerge.protocol.alarm_status import MARKS, Alarm, excess, stays_at
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions import survey
 from submerge_client.agent import Agent, NewestValues
-from submerge_client.alarms.event import facts
+from submerge_client.alarms.event import facts, rounded
 from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.logs import say
 from submerge_client.trial import TAKEN
@@ -151,8 +152,8 @@ def json_of(
         line["ready_in_s"] = None if state.ready_in_s < 0 else round(state.ready_in_s)
         line |= {"waits_on": state.waits_on} if state.waits_on else {}
     if score is not None:
-        line |= {"statistic": score.kind, "score": _short(score.value)}
-        line |= {} if score.share is None else {"share_of_limit": _short(score.share)}
+        line |= {"statistic": score.kind, "score": rounded(score.value)}
+        line |= {} if score.share is None else {"share_of_limit": rounded(score.share)}
     told = {"waits_for": state.waits_for, "absent": state.absent, "never": state.never}
     line |= {name: value for name, value in told.items() if value}
     if state.quiet_s:
@@ -270,15 +271,8 @@ def _named(alarm: Alarm) -> list[str]:
 
 
 def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:
-    channels = [
-        {
-            "channel": each.channel,
-            "value": each.value,
-            "expected": each.expected,
-            "unit": units.get(each.channel, ""),
-        }
-        for each in alarm.deviations
-    ]
+    off = alarm.deviations
+    channels = [each._asdict() | {"unit": units.get(each.channel, "")} for each in off]
     known = facts(alarm, "")
     shown = {name: known[name] for name in ("id", "began", "cause", "worst", *MARKS, "top")}
     return shown | {"channels": channels}
@@ -286,10 +280,6 @@ def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:
 
 def _in_unit(value: float, unit: str) -> str:
     return f"{figure(value)} {name_text(unit)}".rstrip()
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
 
 
 def _local(at: float) -> str:
@@ -431,7 +421,10 @@ class Telling:
                 await self.write(occasion)
 
     async def write(self, occasion: Occasion) -> None:
-        state, arrivals = await self._state(), self._arrivals
+        try:
+            state, arrivals = await self._state(), self._arrivals
+        except SubmergeError:
+            return  # the store cannot be written: the root has said so
         if occasion == "minute":
             arrivals.mark(self._agent.rows, self._agent.newest)
         now = time.monotonic()

@@ -117,10 +117,8 @@ def hear(
     cycles = duty.after(rows, passed_s / n, often)
     fell_silent, stays = silences.long & ~silent.long, cycles.too_long(often)
     came_to_stay = stays & ~duty.too_long(often)
-    is_open = any(alarm.is_open for alarm in log.beside)
-    if is_open or fell_silent.any():
+    if any(alarm.is_open for alarm in log.beside) or (fell_silent | came_to_stay).any():
         log = log.hear("silent", silences.lasting > 0, fell_silent, wall, version)
-    if is_open or came_to_stay.any():
         together = cycles.together(came_to_stay)
         log = log.hear("duty", stays | together, together, wall, version)
         log = log.staying(cycles, wall, detector.scaling)
