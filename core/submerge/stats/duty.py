@@ -25,7 +25,6 @@ LEVEL_S, SPREAD_S = 3600.0, 43_200.0
 # which there are no more: noise has .3, a ramp .25, a sine .21.
 CLOSE, APART = 0.1, 0.15
 MEMORY = 400  # runs after which what was typical, and the longest beyond it, count a third
-FURTHEST = 1e12  # scaled
 TOGETHER_S = 60.0  # between runs of one device
 
 
@@ -101,7 +100,7 @@ class DutyCycles(NamedTuple):
 
     def after(self, rows: Array, each_s: float, often: float = 0.0) -> DutyCycles:
         """Return it after scaled rows (n, channels), NaN for gaps, of so many seconds each."""
-        rows = np.clip(rows, -FURTHEST, FURTHEST)
+        rows = np.clip(rows, -1e12, 1e12)  # infinities, too
         here = ~np.isnan(rows)
         first = rows[here.argmax(axis=0), np.arange(rows.shape[1])]
         low = np.where(np.isnan(self.low), first, self.low)
