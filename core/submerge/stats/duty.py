@@ -25,7 +25,6 @@ LEVEL_S, SPREAD_S = 3600.0, 43_200.0
 # which there are no more: noise has .3, a ramp .25, a sine .21.
 CLOSE, APART = 0.1, 0.15
 MEMORY = 400  # runs after which what was typical, and the longest beyond it, count a third
-TOGETHER_S = 60.0  # between runs of one device
 
 
 class DutyCycles(NamedTuple):
@@ -86,7 +85,7 @@ class DutyCycles(NamedTuple):
         """(channels,), these and those that stay for as long: a plug's power and its current."""
         if not channels.any():
             return channels
-        apart = np.abs(self.run_s - self.run_s[channels].max()) > TOGETHER_S
+        apart = np.abs(self.run_s - self.run_s[channels].max()) > 60  # seconds: of other devices
         return np.asarray(channels | (~apart & (self.run_s > self.longest_s) & (self.known_s > 0)))
 
     def normal(self, channels: Flags) -> DutyCycles:
