@@ -121,8 +121,10 @@ class DutyCycles(NamedTuple):
         gap = high - low
         two = (gap >= 1) & (spread < np.where(self.known_s > 0, APART, CLOSE) * gap)
 
-        counted = (np.where(two, each, 0.0) for each in self[4:])
-        known = DutyCycles(low, high, spread, np.where(two, self.state, np.nan), *counted)
+        known, lost = self._replace(low=low, high=high, spread=spread), (self.known_s > 0) & ~two
+        if lost.any():
+            counted = (np.where(lost, 0.0, each) for each in self[4:])
+            known = DutyCycles(low, high, spread, np.where(lost, np.nan, self.state), *counted)
         if not two.any():
             return known
         on, out = (place > 2 / 3) & two, (place < 1 / 3) & two
