@@ -7,6 +7,7 @@ no room gets its room, and the ballast is taken again before anything else is wr
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -190,7 +191,7 @@ class StoreRoom:
         try:
             action()
         except sqlite3.OperationalError as error:
-            if not _has_no_room(error):
+            if not self._has_no_room(error):
                 raise
             if not self._full:
                 self._full = True
@@ -204,7 +205,7 @@ class StoreRoom:
         try:
             return self._checkpoint()
         except sqlite3.OperationalError as error:
-            if not _has_no_room(error) or not self._ballast.held:
+            if not self._has_no_room(error) or not self._ballast.held:
                 raise
         self._ballast.release()
         try:
@@ -233,6 +234,10 @@ class StoreRoom:
         self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return max(0, int(frames))
 
+    def _has_no_room(self, error: sqlite3.OperationalError) -> bool:
+        code = getattr(error, "sqlite_errorcode", None)
+        return code in NO_ROOM and not is_read_only(self._path)
+
     def _log_changes(self) -> None:
         """Log that the room for the ballast is missing, and that it is there again."""
         bare = not self._ballast.held
@@ -245,13 +250,18 @@ class StoreRoom:
         self._bare |= bare
 
 
+def is_read_only(path: str) -> bool:
+    """Return whether a file's disk became read-only, as Linux makes a failing one."""
+    try:
+        os.utime(path)
+    except OSError as error:
+        return error.errno == errno.EROFS
+    return False
+
+
 def _pages_for(pages: int) -> int:
     """Return the length of the log for a database of so many pages."""
     return min(max(pages, LEAST_PAGES), MOST_PAGES)
-
-
-def _has_no_room(error: sqlite3.OperationalError) -> bool:
-    return getattr(error, "sqlite_errorcode", None) in NO_ROOM
 
 
 # OnlineCopy: a copy of the store while its commits go on (docs/decisions/0046).

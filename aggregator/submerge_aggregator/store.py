@@ -30,7 +30,14 @@ from typing import Any
 
 from submerge.errors import SubmergeError, UsageError
 from submerge.protocol.machine import Key
-from submerge_aggregator.storage import PAGE_BYTES, LogFrames, OnlineCopy, StoreRoom, frames_of
+from submerge_aggregator.storage import (
+    PAGE_BYTES,
+    LogFrames,
+    OnlineCopy,
+    StoreRoom,
+    frames_of,
+    is_read_only,
+)
 from submerge_client.files import create_private, is_same, make_private, refuse_link, stat_of
 from submerge_client.logs import say
 
@@ -88,24 +95,23 @@ class Database:
 class StoreDamaged(UsageError):
     """A store that is not as written; nothing of it is used."""
 
+    says = (
+        "expected a whole store in {}, got a damaged one ({}): move it away;"
+        " the aggregator then begins a new store, and its children new incarnations"
+    )
+
     def __init__(self, path: str, reason: str) -> None:
         self.path, self.reason = path, " ".join(reason.split())
-        super().__init__(
-            f"expected a whole store in {path}, got a damaged one ({self.reason}): move it away;"
-            " the aggregator then begins a new store, and its children new incarnations"
-        )
+        super().__init__(self.says.format(path, self.reason))
 
 
 class StoreGone(StoreDamaged):
     """A store that was removed, renamed, replaced or cut short while it was open."""
 
-    def __init__(self, path: str, reason: str) -> None:
-        self.path, self.reason = path, reason
-        UsageError.__init__(
-            self,
-            f"expected the store {path} in its place while it is open, got {reason}: put it back."
-            " Without it the aggregator begins a new store, and its children new incarnations",
-        )
+    says = (
+        "expected the store {} in its place while it is open, got {}: put it back."
+        " Without it the aggregator begins a new store, and its children new incarnations"
+    )
 
 
 class StoreUnavailable(SubmergeError):
@@ -295,7 +301,8 @@ class Store(Database):
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # Python cannot decode SQLite's message where that quotes damaged text.
             if primary_code(error) in OUT_OF_REACH:
-                raise StoreUnavailable(self.path, str(error)) from error
+                why = "its disk is read-only: see dmesg" if is_read_only(self.path) else str(error)
+                raise StoreUnavailable(self.path, why) from error
             raise StoreDamaged(self.path, str(error)) from error
 
 

@@ -17,6 +17,7 @@ from submerge.pca.own_scatter import KAPPAS, OwnScatter
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Counts, Incarnation, Pin
 from submerge.protocol.summaries import Method
+from submerge.stats.duty import DutyCycles
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.resolution import Resolution
@@ -248,6 +249,16 @@ def of_looks() -> dict[Any, Any]:
         ("checkpoint",): replace(first, report=golden_blocks.report_with_looks(first.report)),
         ("lookout",): replace(kept["lookout",], detector=seen),
     }
+
+
+def of_two_states() -> dict[Any, Any]:
+    """A client whose channels go to and fro between two states."""
+    (_, first), *_, (_, lookout) = of_a_linear_group().items()
+    duty = DutyCycles(*(numbers(0.5 + i, len(lookout.run_lengths.last)) for i in range(12)))
+    status = first.report.alarm_status
+    status = replace(status, alarms=tuple(replace(a, cause="duty") for a in status.alarms))
+    first = replace(first, report=replace(first.report, alarm_status=status))
+    return {("checkpoint",): first, ("lookout",): replace(lookout, duty=duty)}
 
 
 def of_a_kernel_group() -> dict[Any, Any]:

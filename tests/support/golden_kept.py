@@ -48,6 +48,7 @@ CHECKPOINTS: dict[str, Callable[[], dict[Key, Any]]] = {
     "client_average.checkpoint": golden_client.of_a_moving_average,
     "client_blocks.checkpoint": golden_client.of_blocks,
     "client_looks.checkpoint": golden_client.of_looks,
+    "client_states.checkpoint": golden_client.of_two_states,
     "client_rank.checkpoint": golden_client.of_a_group_with_a_rank,
     "client_kernel.checkpoint": golden_client.of_a_kernel_group,
     "client_level.checkpoint": golden_client.of_a_level,

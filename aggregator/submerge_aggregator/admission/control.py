@@ -185,9 +185,8 @@ def _say_how(config: AggregatorConfig) -> None:
     listed = listen.roster is not None or listen.aggregators is not None
     if grpc is not None and not grpc.insecure and (grpc.cert is None or grpc.ca is not None):
         if listen.legacy_kits:
-            meaning = "each keeps its role in the roster or in the store; new ones are clients"
-            todo = "once all kits have a role (submerge_legacy_kits is 0): legacy_kits = false"
-            say("kits without a role are let in", link="listen.grpc", meaning=meaning, todo=todo)
+            todo = "nothing now; legacy_kits = false in [listen] once submerge_legacy_kits is 0"
+            say("kits from before there were roles are let in", link="listen.grpc", todo=todo)
         else:
             say("kits without a role are refused", link="listen.grpc")
     if mqtt is not None and not mqtt.insecure and not listed:

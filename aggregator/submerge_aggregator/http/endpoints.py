@@ -110,7 +110,8 @@ class Endpoints:
         self._looks.cancel()
         if self._open and is_same(self._there, stat_of(self._path)):
             # Before the socket closes: while it listens, no other process takes its place.
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._path.unlink()
         opened, self._open = self._open, []
         await asyncio.gather(*(each.stop() for each in opened))
 

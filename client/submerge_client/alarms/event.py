@@ -16,6 +16,7 @@ from submerge.protocol.alarm_status import (
     Deviation,
     excess,
     parse_alarm_name,
+    stays_at,
 )
 from submerge.protocol.names import LAST_SECOND
 
@@ -113,7 +114,8 @@ def sentence(event: AlarmEvent) -> str:
     alarm, over = event.alarm, event.kind == "end"
     what = CAUSES[alarm.cause]
     if alarm.worst:
-        what += f": {excess(alarm.worst)} times the limit"
+        limit = "its longest run" if alarm.cause == "duty" else "the limit"
+        what += f": {excess(alarm.worst)} times {limit}"
     whose = ", ".join(f"{channel} {share:.0%}" for channel, share in alarm.top)
     lines = [f"{what[0].upper()}{what[1:]}." + (f" Most of it: {whose}." if whose else "")]
     if alarm.looks is not None:
@@ -121,7 +123,7 @@ def sentence(event: AlarmEvent) -> str:
     if alarm.parts:
         lines = [f"{incident_text(alarm)}."]
     if alarm.deviations:
-        lines.append(f"{'; '.join(map(deviation_text, alarm.deviations))}.")
+        lines.append(f"{'; '.join(deviation_text(d, alarm.cause) for d in alarm.deviations)}.")
     ended = f", over {stamp(alarm.ended)}" if over else ""
     ended += f": {MARKS['settled']}, without a verdict" if over and alarm.settled else ""
     lines.append(f"Began {stamp(alarm.began)}{ended}. {alarm.name}")
@@ -164,9 +166,11 @@ def _nodes(alarm: Alarm) -> int:
     return len({each.node for each in alarm.parts})
 
 
-def deviation_text(deviation: Deviation) -> str:
-    """Return how far a channel is off, in words."""
+def deviation_text(deviation: Deviation, cause: str) -> str:
+    """Return how far a channel is off, in words, or at which of two levels it stays."""
     value, expected, difference = deviation_facts(deviation).values()
+    if cause == "duty":
+        return f"{deviation.channel} {stays_at(value, expected)} at {value:g}, else {expected:g}"
     return f"{deviation.channel} {value:g}, expected {expected:g} ({difference:+g})"
 
 

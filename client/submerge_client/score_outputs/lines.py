@@ -22,7 +22,7 @@ import numpy.typing as npt
 from submerge import Array, Schema
 from submerge.judge.prepare import Block, in_units
 from submerge.judge.score import RowScores
-from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.alarm_status import BESIDE, Alarm
 from submerge.protocol.machine import Scored
 from submerge.stats.stuck import WORTH
 
@@ -157,7 +157,7 @@ def scored_fields(
 def alarm_names(alarmed: npt.NDArray[np.bool_], alarms: tuple[Alarm, ...]) -> dict[int, str]:
     """Return rows and their alarms: the last stretch of rows has the newest, and so on back."""
     names: dict[int, str] = {}
-    alarms = tuple(alarm for alarm in alarms if alarm.cause != "silent")
+    alarms = tuple(alarm for alarm in alarms if alarm.cause not in BESIDE)
     if not alarmed.any():
         return names
     which = np.flatnonzero(alarmed)

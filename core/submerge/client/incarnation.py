@@ -78,10 +78,7 @@ def advice(account: RowAccount, *, has_parent: bool, unsettled: int) -> str:
             return "see the lines above that begin with `lost`"
         return "check the way to the parent: what a client reads before it reaches one is lost"
     if unsettled:
-        return (
-            "the scaling is still measured, which takes 1,000 readings: what waits is learnt"
-            " when this program is started again after that"
-        )
+        return "the scaling is still measured: the next start after that learns what waits"
     if account.waiting:
         return "start the client again when it can reach its parent: it then sends what waits"
     return ""

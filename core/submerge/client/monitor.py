@@ -155,7 +155,7 @@ class NodeMonitor:
             self.detector = AlarmDetector.of(
                 *(node, settings.alarms, names, kept.detector, self._channels, schema.scaling)
             )
-            self.detector = replace(self.detector, silences=kept.silences)
+            self.detector = replace(self.detector, silences=kept.silences, duty=kept.duty)
             if schema.linear:
                 self._asides, self.detector = Asides.restored(self.detector)
             if kept.reference is not None:
@@ -185,6 +185,7 @@ class NodeMonitor:
             None if self.scatter is None else self.scatter.kept,
             None if self.detector is None else self.detector.silences,
             self._unsure,
+            None if self.detector is None else self.detector.duty,
         )
 
     @property
@@ -336,7 +337,7 @@ class NodeMonitor:
             return
         version = 0 if self._heard is None else self._heard.version
         passed_s = time.seen_s(len(rows))
-        self.detector = hear(self.detector, np.isnan(rows), passed_s, now.wall, version)
+        self.detector = hear(self.detector, rows, passed_s, now.wall, version)
 
     def judge(self, block: Block, model: Model, now: Now) -> Judgement:
         """Score the rows of a block, and decide which of them are learnt."""

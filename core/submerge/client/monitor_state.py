@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from submerge._linalg import Array
 from submerge.client.alarms.detector import ChannelState, DetectorState, SilentChannels
@@ -11,6 +12,7 @@ from submerge.pca.own_scatter import OwnScatter
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Model
 from submerge.schema import Schema
+from submerge.stats.duty import DutyCycles
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.resolution import Resolution
@@ -38,6 +40,7 @@ class MonitorState:
     scatter: OwnScatter | None = None  # if center = "own" and the group is narrow
     silences: SilentChannels | None = None
     unsure: Array | None = None  # (channels,): noise of channels that came late, scaled variances
+    duty: DutyCycles | None = None
 
     def of_node(self, node: str) -> MonitorState:
         """Return what stays valid if the node has another name now."""
@@ -62,12 +65,13 @@ class MonitorState:
             kept = replace(kept, level=None)
         if kept.channels is None or kept.channels.widths != {channels}:
             kept = replace(kept, run_lengths=None, habits=None, residual_scale=None)
-        if self.resolution is not None and len(self.resolution.last) != channels:
-            kept = replace(kept, resolution=None)
         if self.unsure is not None and len(self.unsure) != schema.width:
             kept = replace(kept, unsure=None)
-        if self.silences is not None and len(self.silences.known) != channels:
-            kept = replace(kept, silences=None)
+        for name in ("resolution", "silences", "duty"):
+            part = getattr(self, name)
+            if part is not None and len(part[0]) != channels:
+                gone: Any = {name: None}
+                kept = replace(kept, **gone)
         if self.scatter is not None and len(self.scatter.sums) != schema.width:
             kept = replace(kept, scatter=None)
         if self.held is not None and (own is None or not self.held.is_like(own)):

@@ -23,13 +23,17 @@ STATES: tuple[State, ...] = get_args(State)
 """States of a client: its limits are not known yet; it detects alarms; one is open; an operator has
 paused its learning, and it still detects; its model has expired."""
 
-Cause = Literal[By, "stuck", "silent"]
+Cause = Literal[By, "stuck", "silent", "duty"]
 CAUSES: dict[Cause, str] = {
     **{kind: each.cause for kind, each in STATISTICS.items()},
     "stuck": "a channel keeps its value while the others move",
     "silent": "a channel says nothing for longer than ever before",
+    "duty": "a channel with two states stays at one for longer than ever before",
 }
 """What was over its limit, in words for the person who is woken."""
+
+# Of alarms that stand beside all others: without a score, and without withheld rows.
+BESIDE: tuple[Cause, ...] = ("silent", "duty")
 
 Verdict = Literal["", "accepted", "rejected"]
 """What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""
@@ -49,6 +53,13 @@ no information."""
 def excess(worst: float) -> str:
     """Return a score over its limit in words for people."""
     return f"{worst:.3g}" if worst < MOST_TOLD - 0.5 else f"over {MOST_TOLD:,.0f}"
+
+
+def stays_at(value: float, other: float) -> str:
+    """Return which of two levels a channel stays at; it is on or off where the lower is nothing."""
+    lower, higher = sorted((value, other))
+    words = ("off", "on") if abs(lower) <= (higher - lower) / 8 else ("low", "high")
+    return words[value == higher]
 
 
 REMEMBERED = 8  # ended alarms that a client remembers and reports

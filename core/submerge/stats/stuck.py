@@ -204,6 +204,7 @@ WORTH = 0.5  # least R2 of a useful prediction
 SMOOTH = 10  # readings over which predictions are averaged: their noise is not movement
 SETTLED = 30  # length of a run after which that average no longer depends on earlier readings
 FAR = 5.0  # typical errors that the average must then move for the channel to be stuck
+LONGER = 2  # times the longest run inside its range that the channel must then be in
 LEAST = 1e-4  # least typical square error, over the channel's variance
 
 CHUNK = 128
@@ -309,6 +310,8 @@ class StuckDetector:
             # Perfect predictions still err by rounding.
             typical = np.maximum(was.error, LEAST * was.scatter)
             elsewhere = self.virtual & (was.weight * (others - then) ** 2 > FAR**2 * typical)
+            # One that mostly repeats a number, like a setpoint, does so for as long as before.
+            elsewhere &= self.run_lengths.run > LONGER * self.run_lengths.longest
             stuck |= (was.learnt >= ENOUGH) & (elsewhere | self.run_lengths.unusual)
         # A silent channel is missing or out of service, not stuck.
         if stuck.any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from submerge.protocol.alarm_status import CAUSES, MARKS, State, excess
+from submerge.protocol.alarm_status import CAUSES, MARKS, State, excess, stays_at
 from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 
@@ -147,18 +147,14 @@ def left_out_lines(group: GroupWatch) -> list[str]:
 
 def line_of(event: str, view: AlarmView) -> str:
     """Return an event of an alarm as a line; `event`: start, end or gone."""
+    cause = f"{view.cause} {excess_text(view)}".strip()
     if event == "start":
-        facts = [f"{view.cause} {excess_text(view)}".strip(), channels_text(view)]
-        facts += marks(view)
+        facts = [cause, channels_text(view), *marks(view)]
         return f"{moment(view.began)} ALARM {view.id}: {', '.join(filter(None, facts))}"
     if event == "gone":
         return f"{moment(view.began)} gone  {view.id}: no node reports it any more"
-    facts = [
-        f"lasted {duration_text(view)}",
-        f"{view.cause} {excess_text(view)}".strip(),
-        MARKS["settled"] if view.settled else "",
-        VERDICTS.get(view.verdict, ""),
-    ]
+    settled, verdict = MARKS["settled"] if view.settled else "", VERDICTS.get(view.verdict, "")
+    facts = [f"lasted {duration_text(view)}", cause, settled, verdict]
     return f"{moment(view.ended or 0.0)} over  {view.id}: {', '.join(filter(None, facts))}"
 
 
@@ -167,16 +163,9 @@ def status_words(view: NodeView) -> list[str]:
     watch, words = view.watch, list[str]()
     if watch is not None and view.kind == "client":
         state = max(watch.states, key=lambda each: watch.states[each])
-        if not watch.nodes:
-            words = []
-        elif state == "alarm":
-            words = ["ALARM"]
-        elif state == "learning":
-            words = [f"learning: {_when(watch)}"]
-        elif state == "stale":
-            words = ["its model has expired"]
-        elif state == "armed":
-            words = ["armed"]
+        said = {"alarm": "ALARM", "stale": "its model has expired", "armed": "armed"}
+        if watch.nodes and state != "paused":
+            words = [said.get(state) or f"learning: {_when(watch)}"]
         if view.paused or (state == "paused" and watch.nodes):
             words.append("paused")
     elif watch is not None:
@@ -224,10 +213,12 @@ def value_lines(views: Sequence[AlarmView]) -> list[str]:
         name = next((each for each in view.top if each in view.deviations), None)
         if view.open and name is not None and not view.parts:
             off = view.deviations[name]
-            lines.append(
-                f"{view.id}: {name_text(name)} reads {figure(off['value'])}, where the others say"
-                f" {figure(off['expected'])}"
-            )
+            value, expected = off["value"], off["expected"]
+            said = f"reads {figure(value)}, where the others say {figure(expected)}"
+            if view.cause == "duty":
+                said = f"{stays_at(value, expected)} at {figure(value)}, {view.worst:.2g} times its"
+                said += f" longest run; else {figure(expected)}"
+            lines.append(f"{view.id}: {name_text(name)} {said}")
         if view.open and view.looks:
             lines.append(f"{view.id}: looks like a {view.looks}, {printable(view.evidence)}")
     return lines

@@ -18,12 +18,13 @@ from submerge.aggregator.root import SOONER
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor import NewestScore, newest_score
 from submerge.client.node import ClientNode
-from submerge.protocol.alarm_status import MARKS, Alarm
+from submerge.errors import SubmergeError
+from submerge.protocol.alarm_status import MARKS, Alarm, excess, stays_at
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions import survey
 from submerge_client.agent import Agent, NewestValues
-from submerge_client.alarms.event import facts
+from submerge_client.alarms.event import facts, rounded
 from submerge_client.config.sensor_kind import SensorKind
 from submerge_client.logs import say
 from submerge_client.trial import TAKEN
@@ -45,7 +46,7 @@ class BoxState:
     withheld: int
     # readings that measure the scale of the channels; None once it is settled
     measured: int | None = None
-    ready_in_s: float = -1.0  # time until the scale is measured, at the present rate; -1 if unknown
+    ready_in_s: float = -1.0  # until scale or model are there, at the present rate; -1 if unknown
     # channels without a value, for which rows wait that would measure the scale
     waits_on: tuple[str, ...] = ()
     score: NewestScore | None = None  # None before the first row was scored
@@ -147,12 +148,13 @@ def json_of(
     line: dict[str, Any] = {"at": round(at, 3), "why": occasion, "rows": state.rows}
     line |= {"learnt": state.learnt, "withheld": state.withheld}
     if state.measured is not None:
-        line |= {"measured": state.measured, "of": needed}
-        line["ready_in_s"] = None if state.ready_in_s < 0 else round(state.ready_in_s)
+        line |= {"measured": state.measured, "of": needed, "ready_in_s": None}
         line |= {"waits_on": state.waits_on} if state.waits_on else {}
+    if state.ready_in_s >= 0:
+        line["ready_in_s"] = round(state.ready_in_s)
     if score is not None:
-        line |= {"statistic": score.kind, "score": _short(score.value)}
-        line |= {} if score.share is None else {"share_of_limit": _short(score.share)}
+        line |= {"statistic": score.kind, "score": rounded(score.value)}
+        line |= {} if score.share is None else {"share_of_limit": rounded(score.share)}
     told = {"waits_for": state.waits_for, "absent": state.absent, "never": state.never}
     line |= {name: value for name, value in told.items() if value}
     if state.quiet_s:
@@ -216,8 +218,9 @@ def _score(state: BoxState) -> str:
         more = f", for {ago(state.armed_in_s)} more" if state.armed_in_s > 0 else ""
         return f"{share} (provisional{more})" if state.provisional else share
     value = "no score yet" if score is None else f"score {figure(score.value)}, no limits yet"
-    if state.waits_for:
-        return f"{value}: {state.waits_for}"
+    soon = f"first scores in about {ago(state.ready_in_s)}" if state.ready_in_s > 0 else ""
+    if soon or state.waits_for:
+        return f"{value}: {soon or state.waits_for}"
     when = f"in about {ago(state.armed_in_s)}" if state.armed_in_s > 0 else "too few scores so far"
     return f"{value}: {when}"
 
@@ -245,6 +248,12 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
     if not deviations:
         silent = " silent" if alarm.cause == "silent" else ""
         return ", ".join(map(name_text, _named(alarm))) + silent
+    if alarm.cause == "duty":
+        first = deviations[0]
+        value = _in_unit(first.value, units.get(first.channel, ""))
+        state, times = stays_at(first.value, first.expected), excess(alarm.worst)
+        names = ", also ".join(map(name_text, _named(alarm)))
+        return f"{names} {state} at {value}, {times} times its longest run"
     stuck = "stuck at " if alarm.cause == "stuck" else ""
     # What is expected of a healthy channel follows the broken one beside it.
     shown = deviations if stuck else deviations[:1]
@@ -264,15 +273,7 @@ def _named(alarm: Alarm) -> list[str]:
 
 
 def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:
-    channels = [
-        {
-            "channel": each.channel,
-            "value": each.value,
-            "expected": each.expected,
-            "unit": units.get(each.channel, ""),
-        }
-        for each in alarm.deviations
-    ]
+    channels = [d._asdict() | {"unit": units.get(d.channel, "")} for d in alarm.deviations]
     known = facts(alarm, "")
     shown = {name: known[name] for name in ("id", "began", "cause", "worst", *MARKS, "top")}
     return shown | {"channels": channels}
@@ -280,10 +281,6 @@ def _alarm_fields(alarm: Alarm, units: Mapping[str, str]) -> dict[str, Any]:
 
 def _in_unit(value: float, unit: str) -> str:
     return f"{figure(value)} {name_text(unit)}".rstrip()
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
 
 
 def _local(at: float) -> str:
@@ -363,8 +360,7 @@ class Arrivals:
 
 Ask = Callable[[Callable[[AggregatorNode, Now], Any]], Awaitable[Any]]  # asks the root's machine
 
-FAINT = 0.1
-"""Share of the blame, over that of the first channel, from which another one is named beside it."""
+FAINT = 0.1  # share of the blame, over the first channel's, from which another one is named
 
 FIRST_S = 5.0  # until the first line
 EVERY_S = 60.0  # between two lines, if nothing happens
@@ -400,6 +396,7 @@ class Telling:
         units = {channel.name: channel.unit for channel in config.schema.sensed}
         self._given = config.schema.given
         sooner = SOONER if self._given else 1
+        self._first = config.aggregator.plans[config.group].min_rows  # before its first model
         self._needed = config.aggregator.settings.scaling_rows // sooner
         self._line = partial(json_of if as_json else text_of, units=units, needed=self._needed)
         self._pace = MeasuringPace(config.sensor.every_s)
@@ -415,9 +412,8 @@ class Telling:
             if not has_started(self._agent.node):
                 continue
             self._arrivals.look(self._agent.rows, time.monotonic())
-            measured = measured_of(self._agent.node)
-            if measured is not None:
-                self._pace.take(measured, time.monotonic())
+            measured, learnt = measured_of(self._agent.node), self._agent.node.current.counts.learnt
+            self._pace.take(learnt if measured is None else measured, time.monotonic())
             occasion = self._news() or ("minute" if loop.time() >= due else None)
             if occasion == "minute":
                 due = loop.time() + EVERY_S
@@ -425,7 +421,10 @@ class Telling:
                 await self.write(occasion)
 
     async def write(self, occasion: Occasion) -> None:
-        state, arrivals = await self._state(), self._arrivals
+        try:
+            state, arrivals = await self._state(), self._arrivals
+        except SubmergeError:
+            return  # the store cannot be written: the root has said so
         if occasion == "minute":
             arrivals.mark(self._agent.rows, self._agent.newest)
         now = time.monotonic()
@@ -438,6 +437,9 @@ class Telling:
             waits_on = tuple(name for name in waits_on if name not in self._given)
             left_s = -1.0 if waits_on else self._pace.left_s(state.measured, self._needed, now)
             state = replace(state, ready_in_s=left_s, waits_on=waits_on)
+        elif state.waits_for.endswith("first model"):
+            learnt = self._agent.node.current.counts.learnt
+            state = replace(state, ready_in_s=self._pace.left_s(learnt, self._first, now))
         if self._bereft:
             self._bereft = False
             known = state.learnt + state.withheld

@@ -17,6 +17,7 @@ from submerge.client.monitor_state import MonitorState
 from submerge.pca.own_scatter import KAPPAS, WIDEST, OwnScatter
 from submerge.protocol.alarm_status import REMEMBERED
 from submerge.protocol.messages import Model
+from submerge.stats.duty import DutyCycles
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, packed, unpacked
 from submerge.stats.residual_scale import ResidualScale
@@ -42,13 +43,14 @@ from submerge_proto.wire.fields import (
 
 T = TypeVar("T")
 
-Known = TypeVar("Known", Habits, RunLengths, Resolution, SilentChannels)
+Known = TypeVar("Known", Habits, RunLengths, Resolution, SilentChannels, DutyCycles)
 
 COLUMNS: dict[type[Any], tuple[str, ...]] = {
     Habits: ("weight", "mean", "scatter", "error", "learnt", "others", "others_then", "stuck"),
     RunLengths: ("last", "lowest", "highest", "run", "longest", "at_lowest", "at_highest"),
     Resolution: ("last", "step", "before", "seen"),
     SilentChannels: ("lasting", "longest", "known"),
+    DutyCycles: DutyCycles._fields,
 }
 """Names of columns in records, in their order there: bytes on disks, which never change. So far the
 fields are called the same."""
@@ -279,4 +281,5 @@ MONITOR = form(
     scatter=SCATTER.maybe,
     silences=_of_channels(SilentChannels.none),
     unsure=or_empty(floats("a noise")),
+    duty=_of_channels(DutyCycles.none),
 )

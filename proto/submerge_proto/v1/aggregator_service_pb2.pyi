@@ -168,6 +168,7 @@ class Alarm(_message.Message):
         CAUSE_SMOOTHED: _ClassVar[Alarm.Cause]
         CAUSE_EWMA: _ClassVar[Alarm.Cause]
         CAUSE_SILENT: _ClassVar[Alarm.Cause]
+        CAUSE_DUTY: _ClassVar[Alarm.Cause]
     CAUSE_UNSPECIFIED: Alarm.Cause
     CAUSE_SPE: Alarm.Cause
     CAUSE_T2: Alarm.Cause
@@ -178,6 +179,7 @@ class Alarm(_message.Message):
     CAUSE_SMOOTHED: Alarm.Cause
     CAUSE_EWMA: Alarm.Cause
     CAUSE_SILENT: Alarm.Cause
+    CAUSE_DUTY: Alarm.Cause
     class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         VERDICT_UNSPECIFIED: _ClassVar[Alarm.Verdict]

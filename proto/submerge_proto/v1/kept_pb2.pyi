@@ -168,7 +168,7 @@ class ResidualScale(_message.Message):
     def __init__(self, squares: _Optional[bytes] = ..., weight: _Optional[bytes] = ..., span_s: _Optional[float] = ...) -> None: ...
 
 class NodeMonitor(_message.Message):
-    __slots__ = ("fingerprint", "own", "detector", "desired", "reference", "held", "habits", "run_lengths", "residual_scale", "level", "offset", "resolution", "scatter", "silences", "unsure")
+    __slots__ = ("fingerprint", "own", "detector", "desired", "reference", "held", "habits", "run_lengths", "residual_scale", "level", "offset", "resolution", "scatter", "silences", "unsure", "duty")
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     OWN_FIELD_NUMBER: _ClassVar[int]
     DETECTOR_FIELD_NUMBER: _ClassVar[int]
@@ -184,6 +184,7 @@ class NodeMonitor(_message.Message):
     SCATTER_FIELD_NUMBER: _ClassVar[int]
     SILENCES_FIELD_NUMBER: _ClassVar[int]
     UNSURE_FIELD_NUMBER: _ClassVar[int]
+    DUTY_FIELD_NUMBER: _ClassVar[int]
     fingerprint: bytes
     own: OwnMean
     detector: DetectorState
@@ -199,7 +200,8 @@ class NodeMonitor(_message.Message):
     scatter: OwnScatter
     silences: _containers.RepeatedCompositeFieldContainer[Column]
     unsure: bytes
-    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., detector: _Optional[_Union[DetectorState, _Mapping]] = ..., desired: _Optional[_Union[_aggregator_service_pb2.DesiredState, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., run_lengths: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., residual_scale: _Optional[_Union[ResidualScale, _Mapping]] = ..., level: _Optional[_Union[NewLevel, _Mapping]] = ..., offset: _Optional[bytes] = ..., resolution: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., scatter: _Optional[_Union[OwnScatter, _Mapping]] = ..., silences: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., unsure: _Optional[bytes] = ...) -> None: ...
+    duty: _containers.RepeatedCompositeFieldContainer[Column]
+    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., detector: _Optional[_Union[DetectorState, _Mapping]] = ..., desired: _Optional[_Union[_aggregator_service_pb2.DesiredState, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., run_lengths: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., residual_scale: _Optional[_Union[ResidualScale, _Mapping]] = ..., level: _Optional[_Union[NewLevel, _Mapping]] = ..., offset: _Optional[bytes] = ..., resolution: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., scatter: _Optional[_Union[OwnScatter, _Mapping]] = ..., silences: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., unsure: _Optional[bytes] = ..., duty: _Optional[_Iterable[_Union[Column, _Mapping]]] = ...) -> None: ...
 
 class OwnScatter(_message.Message):
     __slots__ = ("sums", "weight", "evidence")

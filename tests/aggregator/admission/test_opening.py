@@ -38,14 +38,21 @@ def said(caplog: Any) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
+OLD = "kits from before there were roles are let in"
+
+
 @pytest.mark.parametrize(
     ("listen", "more", "lines"),
     [
         ({"grpc": {"insecure": True}}, {}, []),
-        ({"grpc": {}}, KIT, ["kits without a role are let in"]),
+        ({"grpc": {}}, KIT, [OLD]),
         ({"grpc": {}, "legacy_kits": False}, KIT, ["kits without a role are refused"]),
         ({"grpc": {"cert": "c", "key": "k"}}, {}, []),
-        ({"grpc": {"cert": "c", "key": "k", "ca": "a"}}, {}, ["kits without a role are let in"]),
+        (
+            {"grpc": {"cert": "c", "key": "k", "ca": "a"}},
+            {},
+            [OLD],
+        ),
         (MQTTS, KIT, ["no roster"]),
         ({**MQTTS, "aggregators": ["north"]}, KIT, []),
         ({"mqtt": {"url": "mqtt://broker", "insecure": True}}, {}, []),

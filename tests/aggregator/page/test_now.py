@@ -86,6 +86,17 @@ def test_a_channel_that_is_silent_says_nothing(paged, page):
     assert "its limit" not in page.inner_text(".tile")
 
 
+def test_a_channel_that_stays_at_one_of_two_states(paged, page):
+    """It is on, for so many times its longest run, where it is nothing else; no other says so."""
+    stays = {"cause": "duty", "worst": 4.0, "top": (("mote-1", 1.0),)}
+    message(paged.house, "c", alarm("c", deviations=(Deviation("mote-1", 85.2, 1.2),), **stays))
+    page.goto(f"{paged.origin}/?group=room")
+    page.locator(".tile .reads").wait_for()
+    assert "mote-1 on at 85.2 °C, else 1.2 °C" == page.inner_text(".tile .reads")
+
+    assert "× its longest run: a channel with two states" in page.inner_text(".tile")  # noqa: RUF001
+
+
 def test_the_trail_of_a_report_is_drawn(tmp_path_factory, page):
     """From a node's report, through the history and the tree, to the table of the picture."""
     with Paged(tmp_path_factory.mktemp("root"), history_bytes=1 << 20) as paged:

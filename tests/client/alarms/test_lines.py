@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from dataclasses import replace
 from itertools import chain
 from types import SimpleNamespace
 
@@ -297,6 +298,10 @@ def test_a_person_reads_what_is_wrong_and_where():
     )
     assert f"Began 2026-01-01T00:00:00.000Z, over 2026-01-01T00:01:00.000Z. {NAMES[0]}" in end
     settled = sentence(AlarmEvent("end", alarm(0, over=True, settled=True)))
+    off = (Deviation("flow", 85.23, 1.2),)
+    stays = sentence(AlarmEvent("start", replace(alarm(0), cause="duty", deviations=off)))
+    assert "one for longer than ever before: 3.21 times its longest run." in stays
+    assert "\nflow on at 85.23, else 1.2.\n" in stays
     assert "00:01:00.000Z: settled at a new level, without a verdict. " in settled
 
 

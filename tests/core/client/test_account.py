@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from submerge import Schema
 from submerge.aggregator.group import GroupPlan
-from submerge.client.incarnation import RowAccount
+from submerge.client.incarnation import RowAccount, advice
 from submerge.protocol.machine import Flush, Reading
 from submerge.protocol.settings import AlarmSettings
 from submerge.protocol.summaries import Subspaces
@@ -108,3 +108,11 @@ def test_what_no_parent_was_ever_asked_to_keep_is_lost_at_the_end():
 def test_a_line_shows_three_fates_and_those_of_any_row():
     """Zeros say that nothing is lost; fates that do not occur are left out."""
     assert {"learnt": 3, "waiting": 0, "lost": 0, "gaps": 1} == RowAccount(learnt=3, gaps=1).shown
+
+
+def test_an_end_while_scales_are_measured_promises_no_number_of_rows():
+    """It is 200 on a box and 1,000 in a fleet, and the client does not know."""
+    said = advice(RowAccount(waiting=6), has_parent=True, unsettled=6)
+
+    assert said.startswith("the scaling is still measured")
+    assert not any(letter.isdigit() for letter in said)

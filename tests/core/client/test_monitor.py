@@ -692,6 +692,55 @@ def test_a_silence_is_compared_with_those_before(restarts):
     assert ["silent"] == [alarm.cause for alarm in silent(node, 1, 3)]
 
 
+def stays(node: Node, rows: int, level: float) -> list[Alarm]:
+    """Let a plug stay at a level; return open alarms about that."""
+    came = node.draw(rows)
+    came[:, 0] = level + node.rng.normal(0, 0.1, rows)
+    node.reads(came, block=3)
+    return [each for each in node.monitor.alarms if each.is_open and each.cause == "duty"]
+
+
+def of_a_fridge(node: Node, cycles: int) -> Node:
+    """Let its compressor be off for an hour and on for half an hour, so many times."""
+    for _ in range(cycles):
+        assert [] == stays(node, 6, 0.1) + stays(node, 3, 8.0)
+    return node
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_plug_that_stays_on_is_an_alarm_beside_others(restarts):
+    """After twice its longest run, which began before; it ends with it, and withholds nothing."""
+    node = of_a_fridge(Node().settled(), 64)
+    learnt, since = node.learnt(), node.now.wall
+    stays(node, 3, 0.1)
+    assert [] == stays(node, 5, 8.0)
+    node = restarted(node) if restarts else node
+    [alarm] = stays(node, 2, 8.0)
+    assert (("x0", 1.0),) == alarm.top
+    assert 1.9 < alarm.worst < 2.4
+    assert since + 1800.0 == alarm.began
+    assert (8.0, 0.1) == pytest.approx(alarm.deviations[0][1:], abs=0.2)
+    node = restarted(node) if restarts else node
+    [later] = stays(node, 5, 8.0)
+    assert (alarm.number, 3) == (later.number, round(later.worst))
+    assert restarts or learnt + 15 == node.learnt()
+
+    assert [] == stays(node, 1, 0.1)
+
+
+@pytest.mark.parametrize("accepts", [True, False])
+def test_a_verdict_on_a_plug_that_stays_on(accepts):
+    """Accepted it is over, and as long a run is no alarm again; rejected it goes on."""
+    node = of_a_fridge(Node().settled(), 64)
+    [alarm] = stays(node, 8, 8.0)
+    node.monitor.apply(DesiredState("n", 1, verdicts=((alarm.number, accepts),)), node.now)
+    assert accepts == (stays(node, 1, 8.0) == [])
+    of_a_fridge(node, 2)
+    stays(node, 6, 0.1)
+
+    assert accepts == (stays(node, 9, 8.0) == [])
+
+
 @pytest.mark.parametrize("accepts", [True, False])
 def test_a_verdict_on_a_silence_and_a_restart(accepts):
     """Accepted it is over, and does not come again while it lasts; a restart keeps it."""

@@ -303,6 +303,21 @@ def test_night_is_no_fault_and_a_light_that_misses_the_day_is():
     assert {(2,)} == set(history[found:])
 
 
+@pytest.mark.parametrize(("share", "stuck"), [(1.6, False), (4.0, True)])
+def test_a_setpoint_that_mostly_repeats(share, stuck):
+    """It follows the others in steps that last; it is stuck once it does not for twice as long."""
+    stuck_detector, usual = StuckDetector(DIM + 1), plant(6000)
+    usual[:, 2] = np.round(usual[np.arange(6000) // 10 * 10, 2])
+    see(stuck_detector, usual, block=100)
+    longest = stuck_detector.run_lengths.longest[2]
+    assert stuck_detector.virtual[2]
+    later = plant(8000)[6000:][: int(share * longest)]
+    later[:, 2] = usual[-1, 2]
+    found = see(stuck_detector, later)
+
+    assert stuck == any(2 in each for each in found)
+
+
 def test_what_was_one_number_from_the_start_is_not_in_use():
     """Whatever the others do."""
     rows = plant(2000)

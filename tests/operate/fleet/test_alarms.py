@@ -587,6 +587,9 @@ def test_an_open_alarm_says_what_a_channel_reads_and_what_was_expected(alarms, h
     over = view("c-6", ended=EPOCH + 60, deviations=off)
 
     assert ["c-7: flow reads 46.1, where the others say 40.2"] == value_lines([told, over])
+    on = {"flow": deviation_facts(Deviation("", 46.14, 0.3))}
+    said = "c-7: flow on at 46.1, 2.5 times its longest run; else 0.3"
+    assert [said] == value_lines([view("c-7", cause="duty", top={"flow": 1.0}, deviations=on)])
     message(house, "c", replace(alarm("c"), deviations=(Deviation("mote-1", 21.5, 19.25),)))
     assert "mote-1 reads 21.5, where the others say 19.2" in alarms().out
 

@@ -59,6 +59,10 @@ WORDS = [
         BoxState(71, 71, 0, waits_for="waiting for its first model"),
         "71 rows read, 71 learnt; no score yet: waiting for its first model; no alarm",
     ),
+    (
+        BoxState(8, 8, 0, waits_for="waiting for its first model", ready_in_s=170.0),
+        "8 rows read, 8 learnt; no score yet: first scores in about 3 min; no alarm",
+    ),
     (BoxState(1, 1, 0), "  1 row read, 1 learnt; no score"),
     (
         replace(SCORED, score=NewestScore("spe", 1e-4, 10.0)),
@@ -90,6 +94,10 @@ WORDS = [
     (
         replace(SCORED, alarms=(replace(ALARM, cause="stuck", top=(("flow", 1.0),)),)),
         ": flow stuck at 4.2 l/min (expected 6.1 l/min); 1,204 rows",
+    ),
+    (
+        replace(SCORED, alarms=(replace(ALARM, cause="duty", worst=4.0, top=(("flow", 1.0),)),)),
+        ": flow low at 4.2 l/min, 4 times its longest run; 1,204 rows",
     ),
     (replace(SCORED, alarms=(replace(ALARM, deviations=()),)), "01:59:00: flow, heat; 1,204"),
     (replace(SCORED, alarms=(OVER,)), "; no alarm"),

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("grpc")
 
 from support.boxes import Box, fed, last_line, lines_of, rows_of, until_read
-from support.disks import small_disk
+from support.disks import MOUNT, UMOUNT, small_disk
 from support.kills.feeding import MARKS, Fed, Feeder, channels
 from support.kills.judging import ClientIncarnation, Findings, holdings, judge_client
 from support.patience import until
@@ -228,6 +234,44 @@ def test_a_disk_that_is_full_costs_no_reading():
         again = box.start()
         fed(again, b"")
         assert end["learnt"] == lines_of(again)[-1]["learnt"] > 200
+
+
+@contextmanager
+def failing_disk(place: Path) -> Iterator[Callable[[], object]]:
+    """Mount a disk; what is yielded makes it read-only as Linux makes a failing one."""
+    image, format_it = place.with_suffix(".img"), shutil.which("mkfs.ext4")
+    if os.geteuid() or not (MOUNT and UMOUNT and format_it):
+        pytest.skip("only root may mount a disk to break it")
+    image.write_bytes(bytes(16 << 20))
+    place.mkdir()
+    for command in ([format_it, "-q", image], [MOUNT, "-o", "loop", image, place]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"no disk can be mounted here: {done.stderr.strip()}")
+    try:
+        yield partial(subprocess.run, [str(MOUNT), "-o", "remount,abort", place], check=True)
+    finally:
+        subprocess.run([str(UMOUNT), "-l", place], check=True)
+
+
+def test_a_disk_that_becomes_read_only_is_called_that_once():
+    """The box reads on, and ends without a traceback."""
+    with Programs() as programs:
+        fail = programs.with_a(failing_disk(programs.folder / "disk"))
+        box = Box(programs, folder=programs.folder / "disk" / "kept")
+        program = box.start(command=QUICK)
+        program.write(rows_of(200))
+        until_read(program, 200)
+        fail()
+        program.write(rows_of(300, seed=1))
+        said = program.until("store unavailable, trying on")
+        assert "its disk is read-only" in said.facts["why"]
+        # It tries again after some seconds.
+        time.sleep(8)
+        assert program.end() in (0, 1)
+        what = [line.what for line in program.lines]
+        assert 1 == what.count("store unavailable, trying on")
+        assert not any("disk full" in line or "Traceback" in line for line in what)
 
 
 def test_a_second_run_in_one_process_finds_all_as_before(tmp_path):

@@ -209,7 +209,8 @@ class Comings:
                 continue
             before = max(gone, key=lambda each: each.last_s).device
             self._taken.add(before)
-            facts = {"device": device, "looks_like": before} | facts
+            todo = f"call it {before} again, or write {device} for {before} in [schema] and topics"
+            facts = {"device": device, "looks_like": before} | facts | {"todo": todo}
             remarks.append(Note(RENAMED, facts, "warning"))
         return remarks
 

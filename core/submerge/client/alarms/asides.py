@@ -144,7 +144,7 @@ class Asides:
             blame = _blame_of(log, alarm)
             channels = blame >= max(NAMED * blame.max(), TINY)
             if alarm.is_open and alarm.is_quiet and channels.any() and found._may(channels):
-                own = replace(log, alarms=(alarm,), silences=(), blame=blame, held_s=0.0)
+                own = replace(log, alarms=(alarm,), beside=(), blame=blame, held_s=0.0)
                 own = replace(own, peak=PeakRow.kept(alarm, log.channels))
                 found = replace(found, each=(*found.each, Aside(own, channels)))
         numbers = {each.alarm.number for each in found.each}
@@ -233,7 +233,7 @@ class Asides:
     ) -> tuple[Asides, AlarmDetector]:
         """Return it with the open alarm of a detector, which goes on without that."""
         log, none = detector.log, np.zeros(len(channels))
-        own = replace(log, alarms=log.alarms[:1], silences=(), set_aside=())
+        own = replace(log, alarms=log.alarms[:1], beside=(), set_aside=())
         new = Aside(own, channels, detector.recent, detector.errors, level)
         asides, peak = Asides((*self.each, new)), PeakRow.kept(None, ())
         log = replace(log, alarms=log.alarms[1:], held_s=0.0, blame=none, peak=peak)

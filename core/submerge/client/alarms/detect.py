@@ -48,6 +48,7 @@ from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
+from submerge.stats.duty import DutyCycles
 from submerge.stats.smoothing import newest_scores
 from submerge.stats.statistic import STATISTICS, By, averaged
 
@@ -104,15 +105,24 @@ def watch(
 
 
 def hear(
-    detector: AlarmDetector, gaps: Mask, passed_s: float, wall: float, version: int
+    detector: AlarmDetector, rows: Array, passed_s: float, wall: float, version: int
 ) -> AlarmDetector:
-    """Take in which values rows lack, (n, channels); say which channels fell silent, and speak."""
-    log, before = detector.log, detector.silences or SilentChannels.none(gaps.shape[1])
-    silences = before.after(gaps, passed_s / len(gaps))
-    fell_silent = silences.long & ~before.long
-    if fell_silent.any() or any(alarm.is_open for alarm in log.silences):
-        log = log.hear(silences.lasting == 0, fell_silent, wall, version)
-    return replace(detector, log=log, silences=silences)
+    """Take rows as they come, (n, channels), NaN for gaps: channels may stay silent, or on."""
+    (n, channels), log = rows.shape, detector.log
+    silent = detector.silences or SilentChannels.none(channels)
+    silences = silent.after(np.isnan(rows), passed_s / n)
+    duty, often = detector.duty or DutyCycles.none(channels), detector.often
+    if detector.scaling is not None:
+        rows = (rows - detector.scaling.offset[:channels]) / detector.scaling.scale[:channels]
+    cycles = duty.after(rows, passed_s / n, often)
+    fell_silent, stays = silences.long & ~silent.long, cycles.too_long(often)
+    came_to_stay = stays & ~duty.too_long(often)
+    if any(alarm.is_open for alarm in log.beside) or (fell_silent | came_to_stay).any():
+        log = log.hear("silent", silences.lasting > 0, fell_silent, wall, version)
+        together = cycles.together(came_to_stay)
+        log = log.hear("duty", stays | together, together, wall, version)
+        log = log.staying(cycles, wall, detector.scaling)
+    return replace(detector, log=log, silences=silences, duty=cycles)
 
 
 def _watch(

@@ -18,12 +18,13 @@ from submerge.client.alarms.log import AlarmLog, PeakRow
 from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
-from submerge.protocol.alarm_status import Alarm, AlarmStatus, State
+from submerge.protocol.alarm_status import BESIDE, Alarm, AlarmStatus, State
 from submerge.protocol.machine import Now
 from submerge.protocol.score_trail import MINUTE_S
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
 from submerge.stats.block_maxima import BlockMaxima, statistics
+from submerge.stats.duty import DutyCycles
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.smoothing import ewma
 from submerge.stats.statistic import KINDS, STATISTICS, By, averaged, raised_by
@@ -224,6 +225,7 @@ class AlarmDetector:
     held: frozenset[By] = frozenset()
     closeness: Closeness = NOT_CLOSE  # of the newest minute's rows; at least 1 with a channel stuck
     silences: SilentChannels | None = None
+    duty: DutyCycles | None = None
 
     @classmethod
     def of(
@@ -241,14 +243,14 @@ class AlarmDetector:
             node,
             names,
             settings.max_withheld_s,
-            tuple(each for each in kept.alarms if each.cause != "silent"),
+            tuple(each for each in kept.alarms if each.cause not in BESIDE),
             kept.held_s,
             dict(kept.frozen),
             kept.blame if len(kept.blame) == n else np.zeros(n),
             frozenset(kept.excused),
             kept.raised,
             kept.confirmed,
-            silences=tuple(each for each in kept.alarms if each.cause == "silent"),
+            beside=tuple(each for each in kept.alarms if each.cause in BESIDE),
         )
         log = replace(log, peak=PeakRow.kept(log.open, names))
         channels = ChannelState.none(n) if channels is None else channels
@@ -282,8 +284,11 @@ class AlarmDetector:
 
     @property
     def stuck(self) -> tuple[int, ...]:
-        """Channels that are stuck, and not excused."""
-        stuck = np.flatnonzero(self.channels.habits.stuck).tolist()
+        """Channels that are stuck, and not excused; one with two states stays in each for long."""
+        flags = self.channels.habits.stuck
+        if self.duty is not None and flags.any():
+            flags = flags & ~self.duty.usual
+        stuck = np.flatnonzero(flags).tolist()
         return tuple(each for each in stuck if each not in self.log.excused)
 
     def limit(self, kind: By, *, settled: bool) -> float:
@@ -292,6 +297,11 @@ class AlarmDetector:
             before = self.log.frozen.get(STATISTICS[kind].replaces or kind, math.inf)
             return self.log.frozen.get(kind, before)
         return self.limits.limit(kind, self.hours.spared, settled=settled)
+
+    @property
+    def often(self) -> float:
+        """Allowed false alarms a second; 0 while that is not known."""
+        return self.settings.often_per_s(self.row_s)
 
     @property
     def row_s(self) -> float:
@@ -318,7 +328,7 @@ class AlarmDetector:
         limits = AlarmLimits.of(maxima, self.settings, kinds, self.row_s, self.held, own)
         limits, held = limits.times(widened), self.held
         # A root that begins again has no maxima at first; nor is a rate of rows one of time yet.
-        if maxima is not None and self.settings.often_per_s(self.row_s):
+        if maxima is not None and self.often:
             held = frozenset(limits.known if limits.promised else ())
         highest, aged_rows = self.highest, self.aged_rows
         if group_rows >= 2 * aged_rows:
@@ -419,15 +429,18 @@ class AlarmDetector:
 
         spares : Whether scores may be as high as they were from now on.
         """
-        log = self.log.with_verdict(number, "accepted" if accept else "rejected")
+        log, duty = self.log.with_verdict(number, "accepted" if accept else "rejected"), self.duty
         if log is self.log:
             return self
         if accept:
-            ended = (each.over(at) if each.number == number else each for each in log.silences)
-            log = replace(log, silences=tuple(ended))
+            stays = {c for a in log.beside if a.number == number and a.is_open for c, _ in a.top}
+            ended = (each.over(at) if each.number == number else each for each in log.beside)
+            log = replace(log, beside=tuple(ended))
+            if duty is not None and stays:
+                duty = duty.normal(np.array([channel in stays for channel in log.channels]))
         alarm = self.log.open
         if not accept or alarm is None or alarm.number != number:
-            return replace(self, log=log)
+            return replace(self, log=log, duty=duty)
         # Everything in the alarm is normal from now on, whatever raised it.
         return replace(
             self,

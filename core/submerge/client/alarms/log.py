@@ -1,6 +1,7 @@
 """AlarmLog: the alarms of one node, as a value; of the open one all else that is known.
 
-Others may be open beside it: of silent channels, and those that are set aside (`asides`).
+Others may be open beside it: of channels that are silent or stay at one of two states, and those
+that are set aside (`asides`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from submerge.protocol.alarm_status import (
     most_urgent_first,
 )
 from submerge.schema import Scaling
+from submerge.stats.duty import DutyCycles
 from submerge.stats.statistic import By
 
 # Evidence: which channels the rows of an alarm speak against, and by how much in their units.
@@ -169,7 +171,7 @@ class AlarmLog:
     peak: PeakRow = field(default_factory=lambda: PeakRow.kept(None, ()))
     provisional_s: float = math.inf  # infinite while it is not known
     patience: float = PATIENCE  # `LESS` once rows of the open alarm keep to no level
-    silences: tuple[Alarm, ...] = ()  # of silent channels, beside all others
+    beside: tuple[Alarm, ...] = ()  # of `BESIDE`
     set_aside: tuple[Alarm, ...] = ()
     # (channels + 2,). Sums of distances without each channel and with all, and number of rows.
     left: Array = field(default_factory=lambda: np.zeros(0))
@@ -177,9 +179,9 @@ class AlarmLog:
     @property
     def listed(self) -> tuple[Alarm, ...]:
         """All alarms that a node lists, open ones first."""
-        if not (self.silences or self.set_aside):
+        if not (self.beside or self.set_aside):
             return self.alarms
-        known = self.alarms + self.silences + self.set_aside
+        known = self.alarms + self.beside + self.set_aside
         return tuple(sorted(known, key=most_urgent_first)[:MOST_OF_NODE])
 
     @property
@@ -229,27 +231,48 @@ class AlarmLog:
         )
 
     def _new(self, at: float, cause: Cause, version: int) -> Alarm:
-        earlier = (*self.alarms, *self.silences, *self.set_aside)
+        earlier = (*self.alarms, *self.beside, *self.set_aside)
         number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in earlier))
         return Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
 
-    def hear(self, spoke: Mask, fell_silent: Mask, at: float, version: int) -> AlarmLog:
-        """Return it where channels have spoken, and others have fallen silent: (channels,)."""
-        heard = {self.channels[j] for j in np.flatnonzero(spoke)}
-        known = {channel for alarm in self.silences if alarm.is_open for channel, _ in alarm.top}
-        silences = tuple(
-            alarm.over(at) if alarm.is_open and heard.issuperset(dict(alarm.top)) else alarm
-            for alarm in self.silences
+    def hear(self, cause: Cause, lasts: Mask, begins: Mask, at: float, version: int) -> AlarmLog:
+        """Return it where a cause lasts for some channels, and begins for others: (channels,)."""
+        over = {self.channels[j] for j in np.flatnonzero(~lasts)}
+        open_ones = [alarm for alarm in self.beside if alarm.is_open and alarm.cause == cause]
+        known = {channel for alarm in open_ones for channel, _ in alarm.top}
+        beside = tuple(
+            alarm.over(at) if alarm in open_ones and over.issuperset(dict(alarm.top)) else alarm
+            for alarm in self.beside
         )
-        new = [self.channels[j] for j in np.flatnonzero(fell_silent)]
+        new = [self.channels[j] for j in np.flatnonzero(begins)]
         new = [channel for channel in new if channel not in known]
         if new:
             top = tuple((channel, 1 / len(new)) for channel in new[:TOP])
-            alarm = replace(self._new(at, "silent", version), top=top, first=top)
+            alarm = replace(self._new(at, cause, version), top=top, first=top)
             if len(new) == 1:
                 alarm = replace(alarm, looks=Looks("sensor", len(self.channels) - 1, 0.0))
-            silences = (alarm, *silences[: REMEMBERED - 1])
-        return replace(self, silences=silences)
+            beside = (alarm, *beside[: REMEMBERED - 1])
+        return replace(self, beside=beside)
+
+    def staying(self, cycles: DutyCycles, at: float, scaling: Scaling | None) -> AlarmLog:
+        """Return it with how long channels stay at one state: since when, at what, and how long."""
+        beside = list(self.beside)
+        for i, alarm in enumerate(beside):
+            if not alarm.is_open or alarm.cause != "duty":
+                continue
+            channel, j = alarm.top[0][0], self.channels.index(alarm.top[0][0])
+            times = float(cycles.run_s[j] / max(cycles.longest_s[j], 1.0))
+            if alarm.worst and times < alarm.worst + 1:
+                continue
+            value, other = float(cycles.low[j]), float(cycles.high[j])
+            if scaling is not None:
+                value, other = (scaling.offset[j] + scaling.scale[j] * x for x in (value, other))
+            if cycles.state[j] == 1:
+                value, other = other, value
+            began = alarm.began if alarm.worst else at - float(cycles.run_s[j])
+            off = (Deviation(channel, value, other),)
+            beside[i] = replace(alarm, began=began, worst=times, peaked=at, deviations=off)
+        return replace(self, beside=tuple(beside))
 
     def worsen(self, ratio: float, cause: Cause, at: float) -> AlarmLog:
         """Return it with a row of the open alarm whose score is `ratio` times its limit."""
@@ -329,20 +352,15 @@ class AlarmLog:
 
     def with_verdict(self, number: int, verdict: Verdict) -> AlarmLog:
         """Return it with a verdict on an alarm; the log itself if nothing changes."""
-        for i, alarm in enumerate(self.alarms):
-            if alarm.number == number and alarm.verdict != verdict:
-                confirmed = (verdict == "rejected") - (alarm.verdict == "rejected")
-                new = replace(alarm, verdict=verdict)
-                return replace(
-                    self,
-                    alarms=(*self.alarms[:i], new, *self.alarms[i + 1 :]),
-                    confirmed=self.confirmed + confirmed,
-                )
-        silences = tuple(
-            replace(alarm, verdict=verdict) if alarm.number == number else alarm
-            for alarm in self.silences
+        alarms, beside = (
+            tuple(replace(a, verdict=verdict) if a.number == number else a for a in known)
+            for known in (self.alarms, self.beside)
         )
-        return self if silences == self.silences else replace(self, silences=silences)
+        if (alarms, beside) == (self.alarms, self.beside):
+            return self
+        confirmed = [sum(a.verdict == "rejected" for a in known) for known in (self.alarms, alarms)]
+        confirmed_now = self.confirmed + confirmed[1] - confirmed[0]
+        return replace(self, alarms=alarms, beside=beside, confirmed=confirmed_now)
 
     def _amend(self, **changes: object) -> AlarmLog:
         alarm = replace(self.alarms[0], **changes)  # type: ignore[arg-type]

@@ -65,6 +65,7 @@ def test_a_renamed_device_looks_like_the_one_that_went() -> None:
 
     assert ([], [(RENAMED, "office")]) == (early, house.said)
     assert "study" == house.facts[0]["looks_like"]
+    assert house.facts[0]["todo"].startswith("call it study again, or write office for study")
 
 
 def test_a_new_device_beside_the_others_is_no_renamed_one() -> None:

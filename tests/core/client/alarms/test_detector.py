@@ -20,6 +20,7 @@ from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
 from submerge.stats.block_maxima import HOUR_S, BlockMaxima
+from submerge.stats.duty import DutyCycles
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty, quantile
 from submerge.stats.statistic import raised_by
 from support import oracle
@@ -606,6 +607,19 @@ def test_a_stuck_channel_is_an_alarm():
     watch.sticks(1)
     watch.minds(0.1)
     assert watch.open is not None
+
+
+def test_a_channel_with_two_states_is_stuck_after_twice_its_longest_run():
+    """A plug that is off all night repeats a number, while the others move."""
+    watch, cycles = Watch(), DutyCycles.none(len(NAMES))
+    hours = np.full(len(NAMES), np.log(8 * 3600.0))
+    cycles = cycles._replace(state=0 * hours, runs_low=hours, longest_low=hours)
+    for run_h, stuck in ((15.0, False), (17.0, True)):
+        run_s = np.full(len(NAMES), 3600.0 * run_h)
+        watch.detector = replace(watch.detector, duty=cycles._replace(run_s=run_s))
+        watch.sticks(1)
+        watch.minds(0.1)
+        assert stuck == (watch.open is not None)
 
 
 def highest_hours(watch: Watch) -> list[float]:

@@ -53,7 +53,8 @@ function channels(alarm, units) {
   const whose = isIncident(alarm) ? " of its nodes" : "";
   const items = Object.entries(alarm.top).map(([name, share]) => {
     const off = name === first && alarm.deviations[name];
-    const said = off ? [": ", ...beside(off.value, off.expected, units.get(name))] : [];
+    const words = alarm.cause === "duty" ? ", else " : undefined;
+    const said = off ? [": ", ...beside(off.value, off.expected, units.get(name), words)] : [];
     return make("li", {}, named(name), ` ${percent(share)}${whose}`, ...said);
   });
   const looks = alarm.looks ? [make("small", { title: alarm.evidence }, `looks like a ${alarm.looks}`)] : [];

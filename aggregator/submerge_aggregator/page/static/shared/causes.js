@@ -15,6 +15,7 @@ export const CAUSES = {
   channel: "one channel differs from what the others predict",
   stuck: "a channel keeps its value while the others move",
   silent: "a channel says nothing for longer than ever before",
+  duty: "a channel with two states stays at one for longer than ever before",
 };
 
 const MARKS = {
@@ -65,6 +66,12 @@ export function reading(alarm, units) {
   const off = alarm.deviations[first];
   const says = alarm.cause === "silent" ? " says nothing" : "";
   const also = others.length ? ["; also ", named(others.join(", "), 120)] : [];
+  if (alarm.cause === "duty" && off) {
+    const [lower, higher] = [off.value, off.expected].toSorted((a, b) => a - b);
+    const words = Math.abs(lower) <= (higher - lower) / 8 ? ["off", "on"] : ["low", "high"];
+    const state = ` ${words[Number(off.value === higher)]} at `;
+    return [named(first), state, ...beside(off.value, off.expected, units.get(first), ", else "), ...also];
+  }
   return [named(first), ...(off ? [" ", ...beside(off.value, off.expected, units.get(first))] : [says]), ...also];
 }
 
