@@ -44,6 +44,8 @@ def blamed(node: Tried, draw: np.random.Generator):
     np.maximum.at(r2, recall.pairs.one, recall.pairs.alike**2)
     ages, scale = np.arange(1, node.within + 1) / node.within, np.array(at.schema.scaling.scale)
     ((before, rows),) = node.fresh(int(172800 / at.period_s), 1)
+    if raised(node, before, rows):
+        return  # without a fault
     for c, kind in ((c, kind) for c in range(len(r2)) for kind in (*SIZED, "stuck")):
         unit = np.sqrt(recall.expected[c])
         sizes = 5 * np.sqrt(typical[c] or recall.expected[c]), 10 * unit, 20 * unit
