@@ -22,11 +22,7 @@ FOLDS = 5
 class Ours:
     """One of our statistics.
 
-    Parameters
-    ----------
-    plant : Plant
-    rank : int
-        Directions that SPE and T2 are computed with.
+    rank : Directions that SPE and T2 are computed with.
     """
 
     lead = 0

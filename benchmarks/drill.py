@@ -41,18 +41,9 @@ class Cell:
 
 
 class Tried:
-    """One node with its drill, and its monitor to try faults on.
+    """One node at a run's end with its drill on the newest rows, and its monitor to try faults on.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        At the end of its run.
-    number : int
-    member : Member
-    rows : int
-        Newest rows for the drill.
-    within : int
-        Rows in which a fault has to be found.
+    within : Rows in which a fault has to be found.
     """
 
     def __init__(self, fleet: Fleet, number: int, member: Member, rows: int, within: int) -> None:

@@ -49,13 +49,9 @@ class Wire(Protocol):
 class OverGrpc:
     """Speaks over gRPC.
 
-    Parameters
-    ----------
-    channels : int or None
-        Connections to share, the first of which watches for all; None: one for each node,
+    channels : Connections to share, the first of which watches for all; None: one for each node,
         each with its own watch.
-    streams : bool
-        Each node reports on a stream of its own; else each report is a call.
+    streams : Each node reports on a stream of its own; else each report is a call.
     """
 
     def __init__(self, channels: int | None = None, *, streams: bool = False) -> None:

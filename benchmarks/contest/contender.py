@@ -49,11 +49,7 @@ class Submerge:
 def found(name: str) -> MakeContender:
     """Return what makes the method `module:Class`, called with the rank.
 
-    Raises
-    ------
-    UsageError
-        If there is no such class, its module cannot be imported, or the class lacks `partial_fit`
-        or `basis`.
+    UsageError if there is no such class, its module cannot be imported, or it lacks a method.
     """
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):

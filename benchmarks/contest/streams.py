@@ -53,10 +53,7 @@ def synth(n: int, dim: int, *, alpha: float, seed: int) -> Array:
 def of_files(paths: Sequence[Path], *, skip: Collection[str] = ()) -> BenchStream:
     """Return the rows of files without a gap, less their mean; `skip` names columns to leave out.
 
-    Raises
-    ------
-    UsageError
-        If a file is no table, or fewer than two of its rows have no gap.
+    UsageError if a file is no table, or fewer than two of its rows have no gap.
     """
     table = stacked(paths, skip=skip)
     sys.stderr.writelines(f"note: {note}\n" for note in table.notes)

@@ -44,10 +44,7 @@ def tried(
 
     tail : `tails(rows)`, where it is known
 
-    Raises
-    ------
-    UsageError
-        If its basis is not (dim, rank) with orthonormal columns, rank below both n and dim.
+    UsageError if its basis is not (dim, rank) with orthonormal columns, rank below both n and dim.
     """
     seconds, shown = [], np.empty((0, 0))
     for _ in range(passes):

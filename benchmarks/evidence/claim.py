@@ -30,20 +30,12 @@ ONES: dict[str, Callable[[list[float]], float]] = {
 class Pick:
     """Figures of a table.
 
-    Attributes
-    ----------
-    run, table, column : str
-        `table`: the beginning of the table's title, of one table alone.
-    where : dict
-        By column, what rows hold: a value, or a tuple of values.
-    named : str
-        What the figure is of; or "{column}", to take it from the rows.
-    one : "most", "least", "sum" or "last"
-        What is taken of all rows; None: each row is a figure of its own.
-    but : tuple
-        Beginnings of names that are left out.
-    within : Pick or None
-        Only rows that hold at most its figure in its column; there may be none.
+    run, table, column : `table`: the beginning of the table's title, of one table alone.
+    where : By column, what rows hold: a value, or a tuple of values.
+    named : What the figure is of; or "{column}", to take it from the rows.
+    one : What is taken of all rows; None: each row is a figure of its own.
+    but : Beginnings of names that are left out.
+    within : Only rows that hold at most its figure in its column; there may be none.
     """
 
     run: str
@@ -98,20 +90,11 @@ class Pick:
 class Claim:
     """What is claimed.
 
-    Attributes
-    ----------
-    section, name : str
-        The page's section; a short name, of the picture.
-    what, spec : str
-        What the figure is, with its unit; its format.
-    better : "less" or "more"
-    ours : Pick
-    peers : tuple of Pick
-        The best of all their figures is the peer. None: nothing else measures this.
-    asked : float, Pick or None
-        What our figure is not to exceed, where there is no peer.
-    aside : bool
-        The peer is no rival, but another way of ours or the rows themselves: README has none.
+    section, name : The page's section; a short name, of the picture.
+    what, spec : What the figure is, with its unit; its format.
+    peers : The best of all their figures is the peer. None: nothing else measures this.
+    asked : What our figure is not to exceed, where there is no peer.
+    aside : The peer is no rival, but another way of ours or the rows themselves: README has none.
     """
 
     section: str

@@ -62,18 +62,11 @@ class Panel:
 class Figure:
     """What was measured.
 
-    Attributes
-    ----------
-    name : str
-        Of its JSON and its picture: the module's place in this folder, as `federated/synth`.
-    paper, what : str
-        The paper and its figure; what ours shows, and where it departs from the paper.
-    data : str
-        Rows, and whether they are the paper's own or generated.
-    measures : tuple of str
-        Files and folders of the repository that the figures depend on.
-    verdict : str
-        Whether our measurement agrees with what the paper claims, and where not, why.
+    name : Of its JSON and its picture: the module's place in this folder, as `federated/synth`.
+    paper, what : The paper and its figure; what ours shows, and where it departs from the paper.
+    data : Rows, and whether they are the paper's own or generated.
+    measures : Files and folders of the repository that the figures depend on.
+    verdict : Whether our measurement agrees with what the paper claims, and where not, why.
     """
 
     name: str

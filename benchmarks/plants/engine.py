@@ -71,20 +71,12 @@ _KIND, _MADE, _FLOWN, _FAULTS, _NOISE, _LOST, _SPOILT, _REVERSED = range(8)
 class Engines:
     """A fleet of engines of one kind.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of all that is drawn.
-    nodes, days : int
-        How many engines, for how long.
-    quiet_days : float
-        Drawn faults begin later.
-    faults : sequence of Injected, optional
-        By default `n_faults` are drawn, by default one at six of ten engines, and one that
+    seed : Seed of all that is drawn.
+    nodes, days : How many engines, for how long.
+    quiet_days : Drawn faults begin later.
+    faults : By default `n_faults` are drawn, by default one at six of ten engines, and one that
         only correlations show at another.
 
-    Attributes
-    ----------
     channels, schema, period_s, rank, n_rows, faults, lingers
         As of every `Plant`.
 

@@ -26,18 +26,12 @@ DAY_S = 86400.0
 class Injected:
     """One fault of one node, which alarms are compared with.
 
-    Attributes
-    ----------
-    node : int
-        From 0.
-    kind : str
+    node : From 0.
     channels : tuple of str
         Channels that are right to name: the faulty sensor, or what the fault acts on first. For
         a sensor's fault the first one is the sensor.
-    start, end : int
-        Rows, half open.
-    size : float
-        0 if the kind has none.
+    start, end : Rows, half open.
+    size : 0 if the kind has none.
     """
 
     node: int

@@ -46,20 +46,12 @@ _FLEET, _FAULTS, _NOISE, _WANDER, _LOST, _SPOILT, _REVERSED = range(7)
 class Loop:
     """A fleet of closed-loop plants.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of all that is drawn.
-    nodes, days : int
-        How many plants, for how long.
-    quiet_days : float
-        Drawn faults begin later.
-    faults : sequence of Injected, optional
-        By default `n_faults` are drawn, by default one at seven of ten plants, and one that
+    seed : Seed of all that is drawn.
+    nodes, days : How many plants, for how long.
+    quiet_days : Drawn faults begin later.
+    faults : By default `n_faults` are drawn, by default one at seven of ten plants, and one that
         only correlations show at another.
 
-    Attributes
-    ----------
     channels, schema, period_s, rank, n_rows, faults, lingers
         As of every `Plant`.
 

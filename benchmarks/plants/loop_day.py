@@ -102,13 +102,7 @@ class Fleet:
 class DayFaults:
     """The faults of a day, minute by minute.
 
-    Parameters
-    ----------
-    faults : sequence of Injected
-    at : (MINUTES,)
-        The day's minutes, in rows of the run.
-    noise : per fault, (MINUTES,), standard normal
-    nodes : int
+    at : The day's minutes, in rows of the run.
     """
 
     def __init__(
@@ -158,10 +152,7 @@ def run_day(
 ) -> Array:
     """Run a day, and leave in `now` the state at its end.
 
-    Parameters
-    ----------
-    noise : (MINUTES, measurements, n), steps : (MINUTES, what wanders, n)
-        Standard normal.
+    noise : Standard normal.
 
     Returns
     -------

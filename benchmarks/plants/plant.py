@@ -25,25 +25,14 @@ PLANTS = {
 class Plant(Protocol):
     """A fleet of nodes with the same channels.
 
-    Attributes
-    ----------
-    name : str
-    kinds : tuple of str
-        Of faults.
-    channels : tuple of Channel
-    period_s : float
-        From row to row.
-    schema : Schema
-        Each node has its own mean, and scales are given: with `replace(schema, scaling=None)`
+    kinds : Of faults.
+    period_s : From row to row.
+    schema : Each node has its own mean, and scales are given: with `replace(schema, scaling=None)`
         the fleet learns them.
-    rank : int
-        Directions that are worth keeping.
-    nodes, n_rows : int
-        Each node has as many rows.
-    faults : tuple of Injected
-        The true faults, by start.
-    lingers : int
-        Rows after a fault's end in which it may still show.
+    rank : Directions that are worth keeping.
+    nodes, n_rows : Each node has as many rows.
+    faults : The true faults, by start.
+    lingers : Rows after a fault's end in which it may still show.
     """
 
     name: str

@@ -38,15 +38,9 @@ class Usual(NamedTuple):
 class ReversedSensors:
     """The faults of this kind in a plant.
 
-    Attributes
-    ----------
-    faults : sequence of Injected
-        All of the plant's; other kinds are passed over.
-    names : sequence of str
-        Channels, in the order of columns.
-    period_s : float
-    read : callable
-        Rows `start` to `stop` of a node without these faults, (stop - start, channels).
+    faults : All of the plant's; other kinds are passed over.
+    names : Channels, in the order of columns.
+    read : Rows `start` to `stop` of a node without these faults, (stop - start, channels).
     """
 
     faults: Sequence[Injected]

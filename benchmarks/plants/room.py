@@ -38,22 +38,14 @@ _FAULTS, _REVERSED = 100, 101
 class RoomNodes:
     """Nodes in generated buildings.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of all that is drawn.
-    nodes, days : int
-        How many nodes, nine to a building; for how long.
-    quiet_days : float
-        Drawn faults begin later.
-    faults : sequence of Injected, optional
-        By default `n_faults` are drawn, by default one at half of the nodes, and one that
+    seed : Seed of all that is drawn.
+    nodes, days : How many nodes, nine to a building; for how long.
+    quiet_days : Drawn faults begin later.
+    faults : By default `n_faults` are drawn, by default one at half of the nodes, and one that
         only correlations show at some others.
     half_life_days : float, optional
         Time after which a reading counts half: batteries run down, and there are no seasons.
 
-    Attributes
-    ----------
     channels, schema, period_s, rank, n_rows, faults, lingers
         As of every `Plant`.
 

@@ -16,14 +16,7 @@ Array = npt.NDArray[np.float64]
 class Case:
     """One machine, or one run of it.
 
-    Attributes
-    ----------
-    name : str
-    channels : tuple of str
-    history : (n, channels), normal rows, in the order of time
-    rows : (m, channels), to judge, in the order of time; NaN is a gap
-    faulty : (m,) of bool
-        By the set's own labels.
+    faulty : By the set's own labels.
     """
 
     name: str
@@ -37,16 +30,10 @@ class Case:
 class PlantSet:
     """A set of cases.
 
-    Attributes
-    ----------
-    title, source : str
-        Its name, and where its authors publish it.
-    folder : str
-        Below SUBMERGE_DATA.
-    pattern : str
-        The files that it needs there, for the line that says they are missing.
-    load : callable
-        Yields its cases from the folder.
+    title, source : Its name, and where its authors publish it.
+    folder : Below SUBMERGE_DATA.
+    pattern : The files that it needs there, for the line that says they are missing.
+    load : Yields its cases from the folder.
     """
 
     title: str
@@ -58,10 +45,7 @@ class PlantSet:
     def cases(self, data: Path) -> list[Case]:
         """Return all cases.
 
-        Raises
-        ------
-        UsageError
-            If the files are not there.
+        UsageError if the files are not there.
         """
         folder = data / self.folder
         found = list(self.load(folder)) if folder.is_dir() else []

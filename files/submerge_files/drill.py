@@ -60,6 +60,7 @@ class FileAnswer:
     within: int
     channels: tuple[ChannelAnswer, ...]
     path: Path = Path()
+    in_alarm: float = 0.0  # share of the spans that were not tried, for they raise an alarm already
 
 
 def limits_of(model: Model, settings: AlarmSettings, highest: HighestSoFar) -> AlarmLimits:
@@ -102,6 +103,8 @@ def drill_files(
         if answer.within < wanted.rows:
             few = f"faults are tried for {answer.within} of them"
             note(f"{path.name} has {len(rows):,} rows: {few}")
+        if answer.in_alarm:
+            note(f"{path.name}: {answer.in_alarm:.0%} of the tries left out, already in alarm")
         yield replace(answer, path=path)
 
 
@@ -148,4 +151,7 @@ def drill_rows(
     for channel in range(len(drill)):
         answers.append(drill.answer(channel))
         advance(1)
-    return FileAnswer(len(rows), len(drill.spans.starts), tried.rows, tuple(answers))
+    spared = len(drill.spans.starts)
+    return FileAnswer(
+        *(len(rows), spared, tried.rows, tuple(answers)), in_alarm=1 - spared / len(tried.starts)
+    )

@@ -82,7 +82,8 @@ newer_alarms = st.builds(
     st.lists(st.builds(Deviation, short, values, values), max_size=TOP).map(tuple),
     st.booleans(),
     st.booleans(),
-    st.none() | st.builds(Looks, st.sampled_from(("sensor", "process")), numbers, positive),
+    st.none()
+    | st.builds(Looks, st.sampled_from(("sensor", "process")), numbers, positive, st.booleans()),
 )
 """With names short enough for all that an alarm says."""
 

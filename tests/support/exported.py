@@ -74,6 +74,7 @@ def by_product(saved: SavedModel, recipe: Recipe, rows: np.ndarray, machine: str
         parts[0].expected,
         parts[0].residual_scale,
         even.get("distance"),
+        scorer=parts[0].scorer,
     )
     recent = RecentScores()
     watched = recent.watched(even, lambda kind: recipe.alarm.limits.get(kind, np.inf))

@@ -14,6 +14,7 @@ from submerge.client.measurement import MeasuredRows
 from submerge.client.monitor_state import MonitorState
 from submerge.client.pending_finals import Past
 from submerge.pca.own_scatter import KAPPAS, OwnScatter
+from submerge.protocol.alarm_status import Looks
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Counts, Incarnation, Pin
 from submerge.protocol.summaries import Method
@@ -252,11 +253,12 @@ def of_looks() -> dict[Any, Any]:
 
 
 def of_two_states() -> dict[Any, Any]:
-    """A client whose channels go to and fro between two states."""
+    """A client whose channels go to and fro between two states, with alarms that name twins."""
     (_, first), *_, (_, lookout) = of_a_linear_group().items()
     duty = DutyCycles(*(numbers(0.5 + i, len(lookout.run_lengths.last)) for i in range(12)))
     status = first.report.alarm_status
-    status = replace(status, alarms=tuple(replace(a, cause="duty") for a in status.alarms))
+    more = {"cause": "duty", "looks": Looks("sensor", 2, 0.5, True)}
+    status = replace(status, alarms=tuple(replace(a, **more) for a in status.alarms))
     first = replace(first, report=replace(first.report, alarm_status=status))
     return {("checkpoint",): first, ("lookout",): replace(lookout, duty=duty)}
 

@@ -312,6 +312,13 @@ def left_out(centered: np.ndarray, covariance: np.ndarray, channels: int) -> np.
     return found
 
 
+def alike(covariance: np.ndarray) -> np.ndarray:
+    """Partial correlations of channels, without signs: of what all others leave of two, each."""
+    precision = np.linalg.inv(covariance)
+    sizes = np.sqrt(np.diag(precision))
+    return np.abs(precision / np.outer(sizes, sizes)) * (1 - np.eye(len(sizes)))
+
+
 def fall(matrix: np.ndarray, row: np.ndarray, channel: int) -> float:
     """By how much x' matrix x falls at best when one channel may be anything, along a parabola."""
     change = np.zeros(len(row))

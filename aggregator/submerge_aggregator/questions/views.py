@@ -136,6 +136,7 @@ class AlarmView:
     provisional: bool = False
     looks: Literal["", "sensor", "process"] = ""  # "" where it cannot be told
     evidence: str = ""  # for that, in words
+    twins: list[str] = field(default_factory=list)  # channels of which either may be to blame
     incident: str = ""  # the id of the incident that it is a part of
     parts: list[dict[str, Any]] = field(default_factory=list)  # of an incident, the first first
     words: str = ""  # on an incident, in a sentence

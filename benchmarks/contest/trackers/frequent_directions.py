@@ -19,12 +19,8 @@ from contest.contender import Array
 class FrequentDirections:
     """Frequent Directions.
 
-    Parameters
-    ----------
-    rank : int
-        Most directions to show.
-    size : int, optional
-        Rows of the sketch, l; the buffer has 2 l. By default the rank, as the centre paper runs
+    rank : Most directions to show.
+    size : Rows of the sketch, l; the buffer has 2 l. By default the rank, as the centre paper runs
         it: shrinking by the l-th value then leaves rank - 1 directions.
 
     alpha : What robust Frequent Directions adds to the diagonal: half of all that was shrunk away.

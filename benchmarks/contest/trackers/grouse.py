@@ -19,15 +19,11 @@ from contest.contender import Array
 class Grouse:
     """GROUSE on rows without gaps.
 
-    Parameters
-    ----------
-    rank : int
     step : float or None
         The angle of the i-th step is `step * ||r|| ||p|| / i`, with the row brought to length 1 and
         split into its part p in the subspace and its rest r; a step of a quarter turn or more is
         left out, as in the authors' code. None is the greedy step, atan(||r|| / ||p||).
-    seed : int
-        Of the first basis.
+    seed : Of the first basis.
     """
 
     def __init__(self, rank: int, step: float | None = 2.0, seed: int = 0) -> None:

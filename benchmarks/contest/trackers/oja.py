@@ -17,16 +17,10 @@ from contest.contender import Array
 class Oja:
     """Oja's method for several directions.
 
-    Parameters
-    ----------
-    rank : int
-    step : float
-        The t-th step is `step / (t * mean squared length of a row)`, so that its size does not
+    step : The t-th step is `step / (t * mean squared length of a row)`, so that its size does not
         depend on the unit.
-    block : int
-        Rows of a step.
-    seed : int
-        Of the first basis.
+    block : Rows of a step.
+    seed : Of the first basis.
     """
 
     def __init__(self, rank: int, step: float = 100.0, block: int = 50, seed: int = 0) -> None:

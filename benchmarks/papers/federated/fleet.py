@@ -105,12 +105,8 @@ class Taken(NamedTuple):
 class ScaledFleet:
     """Nodes of one way, which learn equal chunks of a stream, one after another.
 
-    Attributes
-    ----------
-    pieces : list of float
-        What each piece of the stream took.
-    first : list of float
-        What the first `FIRST` rows of each node took.
+    pieces : What each piece of the stream took.
+    first : What the first `FIRST` rows of each node took.
     """
 
     def __init__(self, way: Way, rows: int, nodes: int) -> None:

@@ -20,7 +20,7 @@ from submerge.history.detection import watching
 from submerge.history.settings import SOON
 from submerge.pca.factor import Precision
 from submerge.pca.own_scatter import of_node
-from submerge.pca.reconstruct import KNOWN, Reconstruction
+from submerge.pca.reconstruct import Reconstruction, usual_squares
 from submerge.pca.subspace import Subspace
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
@@ -74,7 +74,8 @@ def recipe_of(
     scaling = schema.scaling or Scaling((0.0,) * width, (1.0,) * width)
     columns, sizes, _ = np.linalg.svd(precision.loadings, full_matrices=False)
     scores: tuple[By, ...] = SCORES if normal.factors else SCORES[1:]
-    expected = Reconstruction(readings, width, precision).expected
+    recall = Reconstruction(readings, width, precision)
+    expected = recall.expected
     errors, typical, own = expected / precision.roots, _typical(scorer), scorer.own
     channel_weights = None if typical is None else errors**2 * typical.weights(expected)
     return Recipe(
@@ -90,7 +91,8 @@ def recipe_of(
         basis=np.asarray(shown.basis, dtype=np.float64),
         t2_weights=_t2_weights(shown),
         error_weights=errors,
-        blame_weights=errors**2 / _usual(expected, typical),
+        blame_weights=errors**2
+        / usual_squares(expected, None if typical is None else typical.typical, recall.pairs),
         channel_weights=channel_weights,
         scores=scores,
         limits={} if normal.limits is None else _steps(normal.limits, scores),
@@ -114,13 +116,6 @@ def _typical(scorer: NodeScorer) -> ResidualScale | None:
     """Return the typical errors of the machine, once they cover a day."""
     scale = scorer.residual_scale
     return scale if scale is not None and scale.ready else None
-
-
-def _usual(expected: Array, typical: ResidualScale | None) -> Array:
-    """Return the mean square error of each channel on normal rows, as `shares_of` takes it."""
-    if typical is None:
-        return expected
-    return np.where(typical.squares > KNOWN * expected, typical.squares, expected)
 
 
 def _t2_weights(shown: Subspace) -> Array:

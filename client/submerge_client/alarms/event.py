@@ -39,6 +39,7 @@ def facts(alarm: Alarm, group: str) -> dict[str, Any]:
         "verdict": alarm.verdict,
         **{mark: getattr(alarm, mark) for mark in MARKS},
         **({"looks": alarm.looks.like, "evidence": looks_text(alarm)} if alarm.looks else {}),
+        **({"twins": list(alarm.twins)} if alarm.twins else {}),
         **(incident_facts(alarm) if alarm.parts else {}),
     }
 
@@ -134,14 +135,17 @@ def looks_text(alarm: Alarm) -> str:
     """Return the evidence that it is a sensor, or the process; "" if it cannot be told."""
     if alarm.looks is None:
         return ""
-    (_, others, left), (channel, _) = alarm.looks, next(iter(alarm.top), ("one channel", 0.0))
+    _, others, left, _ = alarm.looks
+    channel, _ = next(iter(alarm.top), ("one channel", 0.0))
+    if alarm.twins:
+        channel, others = f"{' or '.join(alarm.twins)} (each is told by the other)", others - 1
     if alarm.looks.like == "process":
         return (
             f"many channels moved together; without {channel} rows are still {left:.2g} times as"
             " far from normal as usual"
         )
     if not left:
-        return f"{channel} alone of {others + 1} channels"
+        return f"{channel} alone of {alarm.looks.others + 1} channels"
     return f"{channel} alone; the other {others} channels keep their relations"
 
 

@@ -130,6 +130,7 @@ def scored_fields(
     """Yield the fields of each row of a block: its scores, limits, and up to `top` channels."""
     over = limits_passed(scores)
     order, shares = scores.top(top)
+    twins = scores.twins(order)
     readings = None if block.gaps is None else in_units(block.rows, schema)
     for i in range(len(block)):
         line: dict[str, Any] = {"spe": float(scores.spe[i]), "t2": float(scores.t2[i])}
@@ -146,6 +147,8 @@ def scored_fields(
                 for j, share in zip(order[i].tolist(), shares[i].tolist(), strict=True)
                 if share
             }
+        if twins[i]:
+            line["twins"] = [names[j] for j in order[i, :2].tolist()]
         if block.gaps is not None and readings is not None and block.gaps[i].any():
             line["filled"] = {
                 names[j]: float(f"{readings[i, j]:.9g}")

@@ -18,7 +18,7 @@ from submerge.client.monitor import NodeMonitor
 from submerge.errors import UsageError
 from submerge.judge.prepare import in_units
 from submerge.judge.score import RowScores
-from submerge.pca.reconstruct import KNOWN
+from submerge.pca.reconstruct import usual_squares
 from submerge.schema import Schema
 from submerge.stats.statistic import By
 
@@ -122,7 +122,7 @@ def _sd(scores: RowScores) -> Array:
     if expected is None:
         return np.full(scores.errors.shape[1], math.nan)
     if scale is not None and scale.ready:
-        expected = np.where(scale.typical > KNOWN * expected, scale.typical, expected)
+        expected = usual_squares(expected, scale.typical)
     return np.sqrt(expected)
 
 

@@ -119,7 +119,7 @@ class Drill:
         self._detection = Detection(limits, after, of, self.base.even, tried)
         self.spans = self._detection.spans
         if not len(self.spans.starts):
-            raise UsageError("a drill needs rows without an alarm: each of them belongs to one")
+            raise UsageError("everything is in alarm already: a drill needs rows without an alarm")
         self._starts = np.tile(self.spans.starts, 2)
         self._both = self.spans._replace(starts=self._starts)
         signs = np.repeat((1.0, -1.0), len(self.spans.starts))[:, None]

@@ -90,6 +90,11 @@ class JudgedRows:
         """(m, up to `TOP`), channels to blame, the largest share first; and their shares."""
         return self.scores.top(TOP)
 
+    @cached_property
+    def twins(self) -> Mask:
+        """(m,), whether either of the first two of `top` may be to blame."""
+        return self.scores.twins(self.top[0])
+
     def everywhere(self, values: Array) -> Array:
         """Return values (m,) as those of all rows, NaN for rows without a score."""
         found = np.full(len(self.block.why), np.nan)

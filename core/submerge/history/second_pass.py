@@ -21,6 +21,7 @@ from submerge.history.layout import Cell, CellBlock, CellBlocks
 from submerge.history.recording import Recorded
 from submerge.history.settings import FitSettings
 from submerge.judge.prepare import Block, RowTime, prepare
+from submerge.judge.score import RowScores
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Model, ScoreSketches
 from submerge.protocol.settings import ClientSettings
@@ -28,6 +29,7 @@ from submerge.stats.block_length import group_block_s
 from submerge.stats.block_maxima import WINDOW_S, BlockMaxima, BlockMaximaTally, pooled
 from submerge.stats.node_mean import READY
 from submerge.stats.quantile_sketch import SketchTally, merged, quantile
+from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.statistic import KINDS, By
 
 # A monitor remembers, so rows are judged one after another. So a machine with more than
@@ -46,16 +48,38 @@ class NewestRows:
 
     def __init__(self) -> None:
         self.machine: int | None = None
+        self.model: Model | None = None  # it had not learnt these rows; None if that is not known
         self._parts: list[Array] = []
+        self._scales: list[ResidualScale | None] = []  # of errors by each model, where known
 
-    def add(self, machine: int, block: Block) -> None:
-        """Take rows that follow those before."""
-        if machine != self.machine:
-            self.machine, self._parts = machine, []
+    def add(
+        self,
+        machine: int,
+        block: Block,
+        model: Model | None = None,
+        scores: RowScores | None = None,
+    ) -> None:
+        """Take rows that follow those before; of another machine or model, these alone."""
         rows = block.rows if block.gaps is None else np.where(block.gaps, np.nan, block.rows)
+        if machine != self.machine:
+            self._scales = []
+        if machine != self.machine or model is not self.model:
+            self.machine, self.model, self._parts = machine, model, []
+            self._scales.append(None)
+        if scores is not None:
+            errors = scores.sure_errors
+            errors = np.where(np.isnan(rows[:, : errors.shape[1]]), np.nan, errors)
+            scale = self._scales[-1] or ResidualScale.none(errors.shape[1])
+            self._scales[-1] = scale.after(errors, block.time.seen_s(len(block.why)))
         self._parts.append(rows)
         while sum(map(len, self._parts[1:])) >= MOST_ROWS:
             del self._parts[0]
+
+    def later_scale(self, known: ResidualScale) -> ResidualScale:
+        """Return typical errors as large as the later half of the models saw them at most."""
+        # Rows to come are held out too, and what is typical of a channel follows them.
+        later = [each.squares for each in self._scales[len(self._scales) // 2 :] if each]
+        return replace(known, squares=np.max([known.squares, *later], axis=0))
 
     @property
     def rows(self) -> Array:
@@ -259,7 +283,7 @@ class SpanPass:
         follow(monitor, prepared, judged if ready else None)
         if not ready:
             return
-        self._newest.add(block.cell.machine, prepared)
+        self._newest.add(block.cell.machine, prepared, model, judged.scores)
         even = judged.scores.even
         self._spe.add(even["spe"])
         self._t2.add(even["t2"])

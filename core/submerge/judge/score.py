@@ -31,7 +31,7 @@ from submerge.judge.prepare import Block
 from submerge.pca.factor import Factors, Precision
 from submerge.pca.missing import fill, shrunk, without_gaps
 from submerge.pca.own_scatter import OwnScatter, of_node
-from submerge.pca.reconstruct import Reconstruction, shares_of
+from submerge.pca.reconstruct import NO_PAIRS, SURE, Pairs, Reconstruction, shares_of, usual_squares
 from submerge.pca.score import Scorer
 from submerge.pca.subspace import Subspace
 from submerge.stats.node_mean import OwnMean
@@ -173,6 +173,11 @@ class RowScorer:
             self._coarse = known, made
         return self._coarse[1]
 
+    @property
+    def pairs(self) -> Pairs:
+        """The channels whose errors vary together."""
+        return NO_PAIRS if self._recall is None else self._recall.pairs
+
     def center(self, own: OwnMean | None = None) -> Array:
         """Return the mean of scaled rows, (width,)."""
         return self._readings.mean if own is None else own.rows
@@ -210,6 +215,10 @@ class RowScoring(Protocol):
     @property
     def expected(self) -> Array | None:
         """As in `RowScorer`, as the methods."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """The channels whose errors vary together."""
 
     def statistics(
         self,
@@ -321,6 +330,7 @@ class RowScores:
     distance: Array | None = None  # None without factors
     farther: Array | None = None  # (n, channels), factors to `errors` of others present, as read
     sure: Mask | None = None  # (n or 1, channels), where enough is known to say
+    scorer: RowScoring | None = None  # it says which channels are pairs
 
     @property
     def left_out(self) -> Array:
@@ -349,19 +359,39 @@ class RowScores:
 
     def blame(self, which: npt.NDArray[np.intp] | None = None) -> Array:
         """Return channels' shares (n, channels) of what is anomalous about rows, or 0."""
-        usual = (
-            self.residual_scale.typical
-            if self.residual_scale is not None and self.residual_scale.ready
-            else None
-        )
         errors = self.errors if which is None else self.errors[which]
-        return shares_of(errors, self.expected, usual)
+        return shares_of(errors, self.usual)
+
+    @property
+    def pairs(self) -> Pairs:
+        """The channels whose errors vary together."""
+        return NO_PAIRS if self.scorer is None else self.scorer.pairs
+
+    @property
+    def usual(self) -> Array | None:
+        """(channels,), mean squares of errors that are usual; None: nothing predicts."""
+        scale = self.residual_scale
+        if self.expected is None or scale is None or not scale.ready:
+            return self.expected
+        return usual_squares(self.expected, scale.typical, self.pairs)
 
     def top(self, n: int) -> tuple[npt.NDArray[np.intp], Array]:
         """Return the first n channels to blame of each row, and their shares."""
         shares = self.blame()
         order = np.argsort(-shares, axis=1, kind="stable")[:, :n]
         return order, np.take_along_axis(shares, order, axis=1)
+
+    def twins(self, first: npt.NDArray[np.intp]) -> Mask:
+        """Return whether the first two of `top` tell each other, and so does their row, (n,)."""
+        usual, pairs = self.usual, self.pairs
+        if usual is None or not len(pairs.one) or first.shape[1] < 2:
+            return np.zeros(len(first), dtype=bool)
+        one, two = (
+            np.square(np.take_along_axis(self.errors, first[:, :2], 1)).T / usual[first[:, :2]].T
+        )
+        near = (np.abs(one - two) <= SURE) & (one > SURE)
+        near[near] = [pairs.told(*each) for each in first[near, :2].tolist()]
+        return np.asarray(near)
 
 
 def score(
@@ -407,6 +437,7 @@ def score(
         distance,
         farther,
         sure,
+        scorer,
     )
     if scorer.expected is not None and residual_scale is not None and residual_scale.ready:
         weights = model.channel_weights(residual_scale, scorer.expected)

@@ -8,11 +8,14 @@ contribution*, which is certain to be largest at one large fault, as a residual'
 1. Rows are centered: the caller has subtracted the mean, a node's own where there is one.
 2. Where rows hold their own past (lags), a channel is all its copies, for its past would give it
    away.
+3. What is usual at a node replaces what the model expects, as far as the certainty allows.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +30,29 @@ Statistic = Literal["spe", "t2", "distance"]
 SEEN = 1e-6  # least part of a channel that SPE sees to blame it: float32 columns are good to 1e-7
 SOLID = 1e-9  # least eigenvalue of a channel's block in T2, over the largest: less is rounding
 KNOWN = 1e-12  # least typical square error, over the expected: less is that of an unused channel
+
+RELATED = 0.3  # least partial correlation by which a fault of one channel shows in another's error
+TOLD = 0.5  # least square of one by which two channels tell each other: half of what is left
+PAIRED = 256  # channels that are compared with all others at once
+
+# Half of the difference of two falls is the logarithm of the odds between the two faults.
+SURE = 2 * math.log(0.95 / 0.05)  # least by which the larger fall is the right one, of 95 % of rows
+
+
+class Pairs(NamedTuple):
+    """Channels whose errors vary together: (pairs,) each; every pair comes both ways round."""
+
+    one: npt.NDArray[np.intp]
+    other: npt.NDArray[np.intp]
+    alike: Array  # the partial correlation without its sign, given all other channels
+
+    def told(self, one: int, other: int) -> bool:
+        """Return whether each of two channels is told by the other."""
+        found = self.alike[(self.one == one) & (self.other == other)]
+        return bool((found**2 >= TOLD).any())
+
+
+NO_PAIRS = Pairs(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0))
 
 
 class Reconstruction:
@@ -73,6 +99,20 @@ class Reconstruction:
         solved = _inverses(self._form.blocks(self.channels))[:, 0].T
         self.expected: Array = roots[: self.channels] ** 2 * solved[0]
         self._first: Array = np.ascontiguousarray(solved * roots[: self.channels])
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The channels whose errors vary together, by the numbers of their own time."""
+        n, M = self.channels, self.precision.loadings[: self.channels]
+        back, found = self.precision.back[:, :n], []
+        sizes = np.sqrt(np.maximum(1 - np.einsum("jk,kj->j", M, back), EPS))
+        for first in range(0, n, PAIRED):
+            some = slice(first, first + PAIRED)
+            alike = np.abs(M[some] @ back) / np.outer(sizes[some], sizes)
+            np.fill_diagonal(alike[:, first:], 0.0)
+            one, other = np.nonzero(alike >= RELATED)
+            found.append((one + first, other, np.minimum(alike[one, other], 1.0)))
+        return Pairs(*map(np.concatenate, zip(*found, strict=True)))
 
     def left_out(self, centered: Array) -> Array:
         """Return the difference of each channel from its prediction by all the others.
@@ -125,7 +165,8 @@ class Reconstruction:
         (n, channels), shares that sum to 1 along each row; all 0 where a row is the mean itself.
         Average them over the rows of one event.
         """
-        return shares_of(self.left_out(centered), self.expected, typical)
+        usual = usual_squares(self.expected, typical, self.pairs)
+        return shares_of(self.left_out(centered), usual)
 
     def contributions(self, centered: Array, by: Statistic) -> Array:
         """Return the reconstruction-based contributions to one statistic.
@@ -155,19 +196,29 @@ class Reconstruction:
         return np.asarray(np.einsum("nlj,jlm,nmj->nj", off, solved, off, optimize=True))
 
 
-def shares_of(errors: Array, expected: Array | None, typical: Array | None = None) -> Array:
-    """Return the share of each channel in what is anomalous about each row, (n, channels).
-
-    errors, expected : Of `Reconstruction.left_out`; their mean squares under the model.
-    typical : Mean squares on normal rows, which replace these where known (Alcala and Qin 2009).
-    """
-    squares = errors**2
-    if expected is not None:
-        if typical is not None:
-            expected = np.where(typical > KNOWN * expected, typical, expected)
-        squares = squares / expected
+def shares_of(errors: Array, usual: Array | None) -> Array:
+    """Return each channel's share (n, channels) of `left_out` errors over `usual_squares`."""
+    squares = errors**2 if usual is None else errors**2 / usual
     total = squares.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(squares, total, out=np.zeros_like(squares), where=total != 0))
+
+
+def usual_squares(expected: Array, typical: Array | None, pairs: Pairs = NO_PAIRS) -> Array:
+    """Return by what squared errors are divided to be compared, (channels,)."""
+    # Where known, their mean squares on normal rows replace the expected (Alcala and Qin 2009).
+    if typical is None:
+        return expected
+    # A fault of one channel shows in the error of its pair, its square smaller by that of their
+    # correlation: a pair far less noisy than expected would be blamed. So no weight exceeds
+    # another by more than half (in logarithms) of what sets their faults apart.
+    weights = expected / np.where(typical > KNOWN * expected, typical, expected)
+    for _ in range(len(weights) if len(pairs.one) else 0):
+        bounded = weights.copy()
+        np.minimum.at(bounded, pairs.other, weights[pairs.one] / pairs.alike)
+        if (bounded == weights).all():
+            break
+        weights = bounded
+    return np.asarray(expected / weights)
 
 
 class _Form:

@@ -85,6 +85,7 @@ class Looks(NamedTuple):
     like: Literal["sensor", "process"]
     others: int  # channels beside the one most to blame
     left: float  # squared distance of its rows without that one, over what is usual
+    twins: bool = False  # the first two of `top` tell each other: either may be the one
 
 
 class AlarmPart(NamedTuple):
@@ -149,6 +150,11 @@ class Alarm:
         return self.is_open and not self.is_quiet
 
     @property
+    def twins(self) -> tuple[str, ...]:
+        """The two channels of which either may be to blame; none where one is."""
+        return tuple(c for c, _ in self.top[:2]) if self.looks and self.looks.twins else ()
+
+    @property
     def noun(self) -> str:
         """What to call it in a sentence."""
         if self.parts:
@@ -167,7 +173,8 @@ class Alarm:
             )
         )
         if self.looks is not None:
-            known += json.dumps(self.looks).encode()
+            # Without twins it is as a digest has it that an earlier version kept.
+            known += json.dumps(self.looks[: 4 if self.looks.twins else 3]).encode()
         if not (self.first or self.deviations or self.settled):
             return known  # as a digest has it that an earlier version kept
         off = "".join(f"{c}\n{v.hex()}\n{e.hex()}\n" for c, v, e in self.deviations)

@@ -359,6 +359,7 @@ def as_object(found: FoundAlarm) -> dict[str, Any]:
         },
         "settled": alarm.settled,
         "provisional": alarm.provisional,
+        "twins": list(alarm.twins),
     }
 
 
@@ -378,6 +379,8 @@ def as_text(found: FoundAlarm, detection: Detected) -> str:
         lines.append(
             f"    {name_text(each.channel)} {value}, where the others say {figure(each.expected)}"
         )
+    if alarm.twins:
+        lines.append(f"    {' or '.join(map(name_text, alarm.twins))}: each is told by the other")
     return "\n".join(lines)
 
 

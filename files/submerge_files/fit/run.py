@@ -150,9 +150,10 @@ class FitDrill:
     channels: list[dict[str, Any]]
     within: int = 0
     why_not: str = ""
+    in_alarm: float = 0.0  # share of the newest rows that raise an alarm already
 
     def as_object(self) -> dict[str, Any]:
-        return {"within": self.within, "why_not": self.why_not, "channels": self.channels}
+        return {name: getattr(self, name) for name in ("within", "why_not", "in_alarm", "channels")}
 
     def as_text(self) -> list[tuple[str, str]]:
         if self.why_not:
@@ -172,6 +173,8 @@ class FitDrill:
             parts.append(f"no bias is found in {names_text(missed, NAMED)}")
         if blind:
             parts.append(f"blind: {names_text(blind, NAMED)}")
+        if self.in_alarm:
+            parts.append(f"{self.in_alarm:.0%} of the tries left out: they raise an alarm already")
         return [("drill", "; ".join(parts))]
 
     def _worst(self, sizes: dict[str, float | None]) -> str:
@@ -198,16 +201,23 @@ def drill(fitted: Fitted, *, advance: Callable[[int], None] = lambda _: None) ->
         answer = drill_rows(model, rows, limits, wanted, advance)
     except UsageError as error:
         return FitDrill([], why_not=str(error))
-    return FitDrill(in_units(merged([answer.channels]), fitted.folds.schema), answer.within)
+    channels = in_units(merged([answer.channels]), fitted.folds.schema)
+    return FitDrill(channels, answer.within, in_alarm=answer.in_alarm)
 
 
 def _judge(fitted: Fitted) -> tuple[NodeScorer, AlarmLimits]:
     """Return what the machine of the newest rows is judged by, and its limits."""
-    model, schema, machine = fitted.model, fitted.folds.schema, fitted.newest.machine
+    model, schema, newest = fitted.model, fitted.folds.schema, fitted.newest
+    if newest.model is not None:
+        # These rows are later than all that it has learnt, as those to come are later than all.
+        model = replace(model, summary=newest.model.summary, factors=newest.model.factors)
+    machine = newest.machine
     saved = SavedModel("the history", model, schema, ShownRank(model.rank), learnt_of(fitted))
     normal = of_saved(saved)
     state = None if machine is None else fitted.states.get(fitted.first.machines[machine])
     scorer = normal.scorer if state is None else of_state(normal, state)
+    if scorer.residual_scale is not None:
+        scorer = replace(scorer, residual_scale=newest.later_scale(scorer.residual_scale))
     return scorer, watching(learnt_of(fitted), state=state).limits
 
 

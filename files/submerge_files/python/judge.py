@@ -61,6 +61,7 @@ class AlarmSpan:
     value, expected : Of these at the peak: what was read, and what the others say, in units.
     provisional : Whether a limit of few rows raised it.
     settled : Whether it ended because the readings keep to a new level.
+    twins : The two channels of which either may be to blame, since each is told by the other.
     """
 
     began: Any
@@ -75,6 +76,7 @@ class AlarmSpan:
     settled: bool
     machine: str
     file: str = ""
+    twins: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         until = "open at the end" if self.ended is None else f"to {self.ended}"
@@ -84,6 +86,7 @@ class AlarmSpan:
             for name, value in self.value.items()
         ]
         mark = ", provisional" if self.provisional else ""
+        mark += f", {' or '.join(self.twins)}" if self.twins else ""
         return (
             f"<Alarm {self.began} {until}, {excess(self.worst)} times its limit{mark}:"
             f" {blamed or 'no channel'}{off[0] if off else ''}>"
@@ -218,7 +221,7 @@ class FrameJudge:
     ) -> dict[str, list[Any]]:
         """Return for each of `which` rows and channel what was read and what the others say."""
         judge = RowJudge(ByModel(of_machine(self.normal, machine)))
-        keys = ("row", "channel", "value", "expected", "difference", "share")
+        keys = ("row", "channel", "value", "expected", "difference", "share", "twin")
         table: dict[str, list[Any]] = {key: [] for key in keys}
         for row in which:
             judged, value = judge.judge(judge.prepare(rows.values[[row]])), rows.values[row]
@@ -233,10 +236,13 @@ class FrameJudge:
             if scores.expected is None:
                 raise UsageError("the model does not predict channels: learn it again with fit")
             expected = in_units(judged.block.rows - scores.left_out, self.normal.schema)[0]
-            shares = scores.blame()[0]
-            for i in np.argsort(-shares, kind="stable").tolist():
-                each = (value[i], expected[i], value[i] - expected[i], shares[i])
-                line = (rows.label(row), self.channels[i], *map(float, each))
+            order, shares = (each[0] for each in scores.top(len(self.channels)))
+            twin = dict(zip(order.tolist(), order[1::-1].tolist(), strict=False))
+            twin = twin if scores.twins(order[None])[0] else {}
+            for i, share in zip(order.tolist(), shares, strict=True):
+                each = (value[i], expected[i], value[i] - expected[i], share)
+                other = self.channels[twin[i]] if i in twin else ""
+                line = (rows.label(row), self.channels[i], *map(float, each), other)
                 for key, entry in zip(keys, line, strict=True):
                     table[key].append(entry)
         return table
@@ -280,6 +286,7 @@ class FrameJudge:
                 found.alarm.settled,
                 found.alarm.node,
                 found.began.file,
+                found.alarm.twins,
             )
             for found in detected.alarms
         ]

@@ -324,8 +324,9 @@ class HistoryModel:
         -------
         frame of the same kind; a dict of arrays for an array
             `channel`, `value`, `expected`, their `difference` in units, and the `share` of the
-            channel in what is anomalous about the row, the largest first. With several rows
-            `row` too. A frame of pandas has them as its index.
+            channel in what is anomalous about the row, the largest first; `twin` is the other of
+            two channels of which either may be to blame, "" for none. With several rows `row`
+            too. A frame of pandas has them as its index.
         """
         framed, _ = self.judge.frame(rows, time, names, "", part=False)
         many = hasattr(row, "__iter__")

@@ -87,7 +87,7 @@ class ScoreHeadings:
         top = (f"{each}{i}" for i in range(1, TOP + 1) for each in ("top", "share"))
         distance = ("distance",) if self.factors else ()
         alarms = map(alarm_column, self.alarms)
-        return (*distance, "spe", "t2", *kernel, *over, *top, FILLED, *alarms)
+        return (*distance, "spe", "t2", *kernel, *over, *top, "twins", FILLED, *alarms)
 
     def columns(self, part: FileRows) -> Mapping[str, Column]:
         """Return what the rows of a block that are scored have, (m,) each."""
@@ -102,6 +102,7 @@ class ScoreHeadings:
             "linear": scores.linear,
             "anomaly_score": scores.anomaly,
             **limits_passed(scores),
+            "twins": judged.twins.astype(int),
             FILLED: judged.filled,
             **{alarm_column(kind): judged.over.get(kind) for kind in self.alarms},
         }

@@ -164,7 +164,8 @@ class ScoreSummary:
             for j, share in zip(*(each[i].tolist() for each in judged.top), strict=True)
             if share > 0
         ]
-        return f"{text}{over}; {', '.join(top) or 'no residual'}"
+        twins = " (each told by the other)" if judged.twins[i] else ""
+        return f"{text}{over}; {', '.join(top) or 'no residual'}{twins}"
 
 
 def _over(scores: RowScores) -> dict[str, Array]:

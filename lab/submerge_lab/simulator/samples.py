@@ -18,6 +18,7 @@ from submerge.judge.score import Remaining, Statistics
 from submerge.pca.budget import DEFAULT_MEMORY, Exact
 from submerge.pca.expectation import Guesses
 from submerge.pca.factor import Factors
+from submerge.pca.reconstruct import NO_PAIRS
 from submerge.pca.subspace import Subspace
 from submerge.protocol.summaries import NO_METHOD, Summary
 from submerge.robust.outliers import LEAST, NO_OUTLIERS, Outlier, Screening
@@ -164,7 +165,7 @@ class Bag:
     def fade(self, factor: float) -> None:
         """An id does not fade."""
 
-    expected = None
+    expected, pairs = None, NO_PAIRS
 
     def statistics(self, rows: Array, features: Storage, *_: object) -> Statistics:
         """Return scores of 0: no id is anomalous."""

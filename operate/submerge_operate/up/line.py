@@ -262,7 +262,10 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
         f" (expected {_in_unit(each.expected, units.get(each.channel, ''))})"
         for each in shown
     ]
-    also = [f"also {name_text(each.channel)}" for each in deviations[len(shown) :]]
+    also = [
+        f"{'or' if each.channel in alarm.twins else 'also'} {name_text(each.channel)}"
+        for each in deviations[len(shown) :]
+    ]
     return ", ".join(said + also)
 
 

@@ -205,7 +205,7 @@ class Alarm(_message.Message):
         expected: float
         def __init__(self, channel: _Optional[str] = ..., value: _Optional[float] = ..., expected: _Optional[float] = ...) -> None: ...
     class Looks(_message.Message):
-        __slots__ = ("like", "others", "left")
+        __slots__ = ("like", "others", "left", "twins")
         class Like(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
             __slots__ = ()
             LIKE_UNSPECIFIED: _ClassVar[Alarm.Looks.Like]
@@ -217,10 +217,12 @@ class Alarm(_message.Message):
         LIKE_FIELD_NUMBER: _ClassVar[int]
         OTHERS_FIELD_NUMBER: _ClassVar[int]
         LEFT_FIELD_NUMBER: _ClassVar[int]
+        TWINS_FIELD_NUMBER: _ClassVar[int]
         like: Alarm.Looks.Like
         others: int
         left: float
-        def __init__(self, like: _Optional[_Union[Alarm.Looks.Like, str]] = ..., others: _Optional[int] = ..., left: _Optional[float] = ...) -> None: ...
+        twins: bool
+        def __init__(self, like: _Optional[_Union[Alarm.Looks.Like, str]] = ..., others: _Optional[int] = ..., left: _Optional[float] = ..., twins: bool = ...) -> None: ...
     NODE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     BEGAN_S_FIELD_NUMBER: _ClassVar[int]

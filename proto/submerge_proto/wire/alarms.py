@@ -152,6 +152,7 @@ _LOOKS = form(
     ),
     others=capped("channels"),
     left=size("left"),
+    twins=PLAIN,
 )
 
 _LOOKS_OR_NONE: Part[Any] = Part(

@@ -65,6 +65,7 @@ def test_an_alarm_is_shown_with_all_that_is_known_of_it(house):
             "provisional": False,
             "looks": "",
             "evidence": "",
+            "twins": [],
             "incident": "",
             "parts": [],
             "words": "",

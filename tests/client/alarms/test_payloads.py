@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 
 from submerge import __version__
 from submerge.protocol.alarm_changes import AlarmEvent
-from submerge.protocol.alarm_status import CAUSES, Cause
+from submerge.protocol.alarm_status import CAUSES, Cause, Looks
 from submerge_client.alarms import event
 from submerge_client.alarms.event import event_facts, stamp
 from submerge_client.alarms.over_mqtt import configs, state
@@ -26,6 +27,21 @@ def posted(news, *, first=None, now=BEGAN + 60, skew=0.0, **settings):
     hook = WebhookConfig(**{"url": "https://hooks.example/x", **settings})
     request = payload_of(hook, "pumps").request(news, first or news.alarm, now=now, skew=skew)
     return request.url, json.loads(request.body)
+
+
+def test_of_twins_every_message_names_both():
+    """Where either may be to blame: in words, and for machines."""
+    top = (("flow", 0.5), ("valve", 0.45), ("level", 0.05))
+    one = replace(alarm(0), top=top, looks=Looks("sensor", 7, 0.9))
+    both = replace(one, looks=Looks("sensor", 7, 0.9, twins=True))
+    words = "flow or valve (each is told by the other) alone; the other 6 channels keep"
+
+    assert words in event.sentence(AlarmEvent("start", both))
+    assert words in alert(AlarmEvent("start", both))["annotations"]["description"]
+    said = state("pump-1", "pumps", (both,))
+    assert (["flow", "valve"], True) == (said["twins"], words in said["evidence"])
+    assert "twins" not in state("pump-1", "pumps", (one,))
+    assert one.packed != both.packed
 
 
 # -- Alertmanager ----------------------------------------------------------------------------

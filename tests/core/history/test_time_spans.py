@@ -99,11 +99,18 @@ def test_mistakes_are_one_line_that_names_the_cure():
         learnt(recorded(flat))
 
 
+@pytest.mark.slow
 def test_the_newest_rows_are_held_in_bounded_memory():
-    """They are scaled, and the last that were scored."""
-    rows = normal(6000)
-    rows[5990, 2] = np.nan
+    """They are scaled, the last that were scored, and later than all that their model learnt."""
+    rows = normal(60_000)
+    rows[59_990, 2] = np.nan
     fitted = learnt(recorded(rows, (1000, 3333)))
+    newest = fitted.newest
     expected = fitted.folds.schema.scaled(rows)[-4096:]
 
-    np.testing.assert_array_equal(expected, fitted.newest.rows)
+    np.testing.assert_array_equal(expected, newest.rows)
+    assert newest.model is not None
+    few = learnt(recorded(rows[:6000])).newest
+    assert 0 < len(few.rows) < 6000 / 4
+    for fit_of, n in ((newest, 60_000), (few, 6000)):
+        assert fit_of.model.summary.parts[0].weight <= n - len(fit_of.rows)

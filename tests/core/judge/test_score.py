@@ -169,6 +169,23 @@ def test_a_channel_is_measured_by_what_is_usual_for_it():
     assert young.blame() == pytest.approx(score(block(rows), MODEL).blame())
 
 
+def test_of_a_row_that_two_channels_explain_as_well_both_are_named():
+    """Not of one whose fault sets them apart, nor of one that is as usual."""
+    rows = draw(4000, 11)
+    rows[:, 1] = 1.5 * rows[:, 0] + RNG.normal(0, 0.02, len(rows))
+    factors, model = SUMMARIES, learnt(rows[:3000])
+    model = ScoringModel(factors, model.summary, None, DIM, factors.factors(model.summary))
+    some = np.repeat(rows[3000:3001], 4, axis=0)
+    some[1:, 0] += [0.15, 4.0, 0.0]
+    some[3, 5] += 3.0
+    scores = score(block(some), model)
+    first, _ = scores.top(3)
+
+    assert [False, True, False, False] == scores.twins(first).tolist()
+    assert ({0, 1}, 0, 5) == (set(first[1, :2].tolist()), first[2, 0], first[3, 0])
+    assert not scores.twins(first[:, :1]).any()
+
+
 def test_where_nothing_tells_channels_from_others_distance_does():
     """A model of rows that were all alike."""
     model = learnt(np.ones((20, DIM)))

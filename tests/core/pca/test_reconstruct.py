@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from submerge import SAPCA, Schema, Subspace, UsageError, hotelling, spe
+from submerge.pca import reconstruct
+from submerge.pca.factor import Precision
 from submerge.pca.missing import FARTHEST, fill
-from submerge.pca.reconstruct import Reconstruction
+from submerge.pca.reconstruct import RELATED, TOLD, Reconstruction, usual_squares
 from support import oracle
 from support.strategies import rows_of, streams
 
@@ -149,6 +152,47 @@ def test_who_is_always_noisy_is_not_to_blame():
     for unknown in (np.nan, 0.0):
         typical[2] = unknown
         np.testing.assert_allclose(recall.blame(row), recall.blame(row, typical))
+
+
+def twins(seed: int, dim: int = 9) -> tuple[Reconstruction, np.ndarray]:
+    """What predicts channels, the first two nearly each other's copies, and their covariance."""
+    rng = np.random.default_rng(seed)
+    loadings, noise = rng.normal(size=(dim, 3)), rng.uniform(0.2, 1.0, dim)
+    loadings[1], noise[:2] = 0.9 * loadings[0], 0.05
+    model = Subspace.empty(Schema.anonymous(dim))
+    recall = Reconstruction(model, None, Precision(loadings, noise))
+    return recall, loadings @ loadings.T + np.diag(noise)
+
+
+@given(seeds, st.sampled_from([1, 4, 256]))
+def test_pairs_are_channels_that_tell_of_one_another(seed, at_once):
+    """Against the dense inverse, however many are compared at once."""
+    with mock.patch.object(reconstruct, "PAIRED", at_once):
+        recall, covariance = twins(seed)
+        expected = oracle.alike(covariance)
+        found = recall.pairs
+
+    one, other = np.nonzero(expected >= RELATED)
+    assert (one.tolist(), other.tolist()) == (found.one.tolist(), found.other.tolist())
+    np.testing.assert_allclose(expected[one, other], found.alike)
+    assert [each**2 >= TOLD for each in expected[0]] == [found.told(0, j) for j in range(9)]
+
+
+@given(seeds)
+def test_a_fault_is_not_blamed_on_a_twin_that_is_less_noisy_than_expected(seed):
+    """Errors over what is usual name the quieter of two, however large the fault is."""
+    recall, covariance = twins(seed)
+    typical = recall.expected * np.random.default_rng(seed).uniform(0.3, 3.0, 9)
+    for channel in range(9):
+        row = 1e4 * np.eye(9)[[channel]]
+        assert recall.blame(row, typical).argmax() == channel
+
+    weights, alike = (
+        recall.expected / usual_squares(recall.expected, typical, recall.pairs),
+        (np.where(oracle.alike(covariance) >= RELATED, oracle.alike(covariance), 1e-300)),
+    )
+    most = np.minimum(recall.expected / typical, (weights[:, None] / alike).min(axis=0))
+    np.testing.assert_allclose(most, weights)
 
 
 def test_nobody_is_to_blame_for_the_mean():

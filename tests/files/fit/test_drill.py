@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from unittest import mock
+
 import numpy as np
 import pytest
 
 from submerge.history.detection import HistoryDetector
 from submerge.history.fit import fit
 from submerge.history.recording import Recorded
+from submerge.history.second_pass import NewestRows
 from submerge.history.settings import SOON
 from submerge_files.fit.run import drill
+from support.scored import a_block
 from support.six_channels import EPOCH, PERIOD, SCALE, learnt, normal, recorded
 
 
@@ -38,6 +44,38 @@ def test_sizes_are_in_units_and_found_by_detection():
         list(detector.add(recorded(rows, first=EPOCH + 1e7)[0]))
         began = [alarm.began.row for alarm in detector.found.values()]
         assert any(1000 < row <= 1000 + found.within for row in began), each
+
+
+@pytest.mark.slow
+def test_a_channel_that_was_noisier_for_a_while_needs_a_larger_fault():
+    """What is typical of rows to come may be as large again as in the noisiest later span."""
+    rows, draw = normal(20_000), np.random.default_rng(3)
+    rows[12_000:14_000, 2] += 3 * draw.normal(size=2000) * SCALE[2]
+    fitted = learnt(recorded(rows), leaves_out=False)
+    known = fitted.states["m"].residual_scale
+    assert known is not None
+    later = fitted.newest.later_scale(known).squares / known.squares
+
+    assert later.min() >= 1
+    assert later[2] > 2 * np.median(later)
+    honest = drill(fitted).channels[2]["bias"]["median"]
+    with mock.patch.object(NewestRows, "later_scale", lambda _, scale: scale):
+        assert honest > 1.1 * drill(fitted).channels[2]["bias"]["median"]
+
+
+def test_what_is_in_alarm_already_is_said():
+    """A share of the tries, where some are; no drill, where all are."""
+    fitted = learnt(recorded(normal(5000)))
+    rows = fitted.newest.rows
+    for first, expected in (
+        (len(rows) // 2, r"; \d+% of the tries left out"),
+        (0, "everything is in"),
+    ):
+        newest = NewestRows()
+        block = a_block(rows + 30.0 * (np.arange(len(rows)) >= first)[:, None])
+        newest.add(0, block, fitted.newest.model)
+        ((_, text),) = drill(replace(fitted, newest=newest)).as_text()
+        assert re.search(expected, text), text
 
 
 @pytest.mark.slow

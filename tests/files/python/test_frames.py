@@ -105,7 +105,7 @@ def test_pandas_explains_by_channel(model: submerge.Model, bad):
     one, two = model.explain(bad, 845), model.explain(bad, [845, -1])
 
     assert "flow" == one.index[0]
-    assert ["value", "expected", "difference", "share"] == [*one]
+    assert ["value", "expected", "difference", "share", "twin"] == [*one]
     assert one.equals(two.loc[bad.index[845]])
     assert (8, bad.index[-1]) == (len(two), two.index[-1][0])
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import submerge
 from submerge_files.python import model as module
@@ -322,3 +323,50 @@ def test_values_that_mark_something_are_said_of_frames_as_of_files():
     with pytest.warns(UserWarning, match=f"channel {NAMES[1]} is 1e.11 in 100 rows"):
         submerge.Model.fit(rows, names=NAMES)
     submerge.Model.fit(rows, names=NAMES, when=f"{NAMES[1]} < 1e10")
+
+
+@pytest.mark.slow
+def test_a_valve_and_the_flow_that_it_moves_are_named_as_twins(tmp_path: Path):
+    """While a fault of one could be the other's; alarms, their JSON, a row and scores say it."""
+    rng, n = np.random.default_rng(0), 8000
+    load = np.sin(np.arange(n) / 200) + 0.3 * rng.normal(size=n)
+    heat = np.cos(np.arange(n) / 300) + 0.3 * rng.normal(size=n)
+    causes = [load, 40 + 12 * load, load / 2 + heat, heat, load - heat, 0.3 * load + 0.2 * heat]
+    noise = np.array([0.02, 0.3, 0.2, 0.2, 0.2, 0.2])
+    rows = np.stack(causes, axis=1) + noise * rng.normal(size=(n, 6))
+    names = ["valve", "flow", "pressure", "temperature", "level", "current"]
+    model = submerge.Model.fit(rows[:6000], names=names)
+
+    def found(channel: int, size: float):
+        bad = rows[6000:].copy()
+        bad[500:700, channel] += size
+        (alarm,) = (each for each in model.detect(bad) if 500 <= each.began < 700)
+        return alarm, bad
+
+    for channel, small, large in ((0, 0.3, 1.0), (1, 1.5, 5.0)):
+        alarm, bad = found(channel, small)
+        assert {"valve", "flow"} == set(alarm.twins)
+        assert " or " in repr(alarm)
+        assert ((), names[channel]) == (
+            found(channel, large)[0].twins,
+            next(iter(found(channel, large)[0].channels)),
+        )
+    said = model.explain(bad, 505)
+    assert {("valve", "flow"), ("flow", "valve")} == set(
+        zip(said["channel"][:2], said["twin"][:2], strict=True)
+    )
+    assert not said["twin"][2:].any()
+    model.save(tmp_path / "valves.model")
+    write_rows(tmp_path / "bad.csv", names, bad)
+    runner, asked = CliRunner(), ("--model", f"{tmp_path}/valves.model", f"{tmp_path}/bad.csv")
+    printed = runner.invoke(cli.submerge, ["detect", *asked, "--json"]).stdout
+    assert {"valve", "flow"} == set(json.loads(printed.splitlines()[0])["twins"])
+    told = runner.invoke(cli.submerge, ["detect", *asked]).stdout
+    assert "each is told by the other" in told
+    lines = runner.invoke(cli.submerge, ["score", *asked, "--json"]).stdout.splitlines()
+    assert {"valve", "flow"} == set(json.loads(lines[505])["twins"])
+    assert "twins" not in json.loads(lines[100])
+
+
+def write_rows(path: Path, names: list[str], rows: np.ndarray) -> None:
+    np.savetxt(path, rows, "%.9g", ",", header=",".join(names), comments="")

@@ -427,10 +427,10 @@ def _blame(
     if evidence is None or not len(rows):
         return log
     rows, n = rows[-BLAME_ROWS:], len(rows)
-    left = evidence.left(rows)
-    if left is not None:
-        log = log.remaining(left, limits.ordinary.get("ewma", 0.0))
-    return log.accuse(evidence.shares(rows), n)
+    log, left = log.accuse(evidence.shares(rows), n), evidence.left(rows)
+    if left is None:
+        return log
+    return log.remaining(left, limits.ordinary.get("ewma", 0.0), evidence.scores.pairs)
 
 
 def _show(log: AlarmLog, evidence: Evidence | None, row: int, ratio: float) -> AlarmLog:

@@ -20,6 +20,7 @@ from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.pca.expectation import TINY
+from submerge.pca.reconstruct import NO_PAIRS, SURE, Pairs
 from submerge.protocol.alarm_status import (
     MOST_OF_NODE,
     REMEMBERED,
@@ -305,8 +306,8 @@ class AlarmLog:
         # No row has counted yet: these are the rows that raise it.
         return log._amend(top=top, first=alarm.first if alarm.worst else top)._deviating()
 
-    def remaining(self, left: Array, usual: float) -> AlarmLog:
-        """Return it with what is left of more rows to blame without each channel."""
+    def remaining(self, left: Array, usual: float, pairs: Pairs = NO_PAIRS) -> AlarmLog:
+        """Return it with what is left of more accused rows without each channel."""
         n, channels = len(left), left.shape[1] - 1
         more = np.append(left.sum(axis=0), n)
         if len(self.left):
@@ -317,7 +318,17 @@ class AlarmLog:
         least, whole = max(float(more[:-2].min() / rows), 0.0), float(more[-2] / rows)
         is_one = least <= max(MOST_LEFT * usual, usual + MOST_OF_IT * (whole - usual))
         like: Literal["sensor", "process"] = "sensor" if is_one else "process"
-        return log._amend(looks=Looks(like, channels - 1, least / usual))
+        looks = Looks(like, channels - 1, least / usual, log._is_of_twins(pairs))
+        return log._amend(looks=looks)
+
+    def _is_of_twins(self, pairs: Pairs) -> bool:
+        """Return whether rows are as normal without either of the first two channels to blame."""
+        # By the mean row: rows that follow each other are not so many times as sure.
+        first = _largest(self.blame)[:2]
+        if len(first) < 2 or not pairs.told(*first):
+            return False
+        one, two = (self.left[-2] - self.left[first]) / self.left[-1]
+        return bool(max(one, two) > SURE >= abs(one - two))
 
     def of_sensor(self) -> AlarmLog:
         """Return it with an open alarm that is of one channel, whatever distances say."""

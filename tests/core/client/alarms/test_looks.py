@@ -9,7 +9,9 @@ import pytest
 
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.alarms.log import MOST_LEFT, AlarmLog, Evidence
-from submerge.protocol.alarm_status import Looks
+from submerge.pca.reconstruct import Pairs
+from submerge.protocol.alarm_status import Alarm, Looks
+from support import oracle
 from support.scored import row_scores
 
 CHANNELS = 8
@@ -21,9 +23,9 @@ NORMAL = DRAW.multivariate_normal(np.zeros(CHANNELS), COVARIANCE, size=40)
 ALL = np.arange(40)
 
 
-def evidence(rows: np.ndarray) -> Evidence:
+def evidence(rows: np.ndarray, covariance: np.ndarray = COVARIANCE) -> Evidence:
     """Return what a model that knows the covariance says of rows."""
-    inverse = np.linalg.inv(COVARIANCE)
+    inverse = np.linalg.inv(covariance)
     off, alone = rows @ inverse, np.diag(inverse)
     distance = (off * rows).sum(axis=1)
     scores = row_scores(distance, distance, off / alone, expected=1 / alone)
@@ -31,13 +33,25 @@ def evidence(rows: np.ndarray) -> Evidence:
     return Evidence(scores, 0, rows, None, explains=True)
 
 
-def looks(rows: np.ndarray) -> Looks | None:
+def alarm(rows: np.ndarray, covariance: np.ndarray = COVARIANCE) -> Alarm:
     log = AlarmLog("n", NAMES, 1e6).begin(1.0, "ewma", 1, AlarmLimits())
-    left = evidence(rows).left(ALL)
-    assert left is not None
-    for part in np.array_split(left, 5):
-        log = log.remaining(part, usual=CHANNELS + 2.0)
-    return log.alarms[0].looks
+    said = evidence(rows, covariance)
+    for part in np.array_split(ALL, 5):
+        left, pairs = said.left(part), pairs_of(covariance)
+        assert left is not None
+        log = log.accuse(said.shares(part), len(part))
+        log = log.remaining(left, CHANNELS + 2.0, pairs)
+    return log.alarms[0]
+
+
+def looks(rows: np.ndarray) -> Looks | None:
+    return alarm(rows).looks
+
+
+def pairs_of(covariance: np.ndarray) -> Pairs:
+    alike = oracle.alike(covariance)
+    one, other = np.nonzero(alike)
+    return Pairs(one, other, alike[one, other])
 
 
 @pytest.mark.parametrize("channel", range(CHANNELS))
@@ -72,6 +86,30 @@ def test_channels_that_move_together_look_like_the_process():
     against = NORMAL + 1.5 * DRAW.choice((-1.0, 1.0), CHANNELS)
 
     assert ["process", "process"] == [looks(rows).like for rows in (along, against)]
+
+
+NEAR = COVARIANCE.copy()
+NEAR[1], NEAR[:, 1] = 1.5 * NEAR[0], 1.5 * NEAR[:, 0]
+NEAR[1, 1] = 2.25 * NEAR[0, 0] + 0.01
+
+
+@pytest.mark.parametrize("channel", [0, 1])
+@pytest.mark.parametrize(("size", "both"), [(5.0, True), (40.0, False)])
+def test_of_two_that_tell_each_other_either_is_named(channel, size, both):
+    """Unless the fault is so large that their small noise tells them apart; none of others is."""
+    rows = DRAW.multivariate_normal(np.zeros(CHANNELS), NEAR, size=40)
+    alone = 1 / np.diag(np.linalg.inv(NEAR))
+    rows[:, channel] += size * np.sqrt(alone[channel])
+
+    found = alarm(rows, NEAR)
+
+    assert {"c0", "c1"} == {name for name, _ in found.top[:2]}
+    assert ({"c0", "c1"} if both else set()) == set(found.twins)
+    if not both:
+        assert NAMES[channel] == found.top[0][0]
+    rows = NORMAL.copy()
+    rows[:, 4] += 4.0
+    assert ((), "c4") == (alarm(rows).twins, alarm(rows).top[0][0])
 
 
 def test_what_is_not_known_is_not_told():
