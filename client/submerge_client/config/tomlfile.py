@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
@@ -75,24 +76,26 @@ STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")
 """A field, an element of a list, or a value in a table of any names."""
 
 
-def decoded(table: dict[str, Any], kind: type[T]) -> T:
-    """Return a table as a section; raises BadSetting for the first wrong setting."""
+def decoded(table: dict[str, Any], kind: type[T], folder: Path = Path()) -> T:
+    """Return a table of a file in a folder as a section; BadSetting for the first wrong setting."""
     try:
-        return cast(T, _convert(table, kind))
+        return cast(T, _convert(table, kind, folder))
     except msgspec.ValidationError as error:
         raise _translate(error, table, kind) from error.__cause__
 
 
-def _convert(value: Any, kind: Any) -> Any:
-    return msgspec.convert(value, kind, dec_hook=_path)
+def _convert(value: Any, kind: Any, folder: Path = Path()) -> Any:
+    return msgspec.convert(value, kind, dec_hook=partial(_path, folder))
 
 
-def _path(kind: type, value: Any) -> Path:
+def _path(folder: Path, kind: type, value: Any) -> Path:
+    """Return a path; what is not in the working directory may stand beside the configuration."""
     if kind is not Path:
         raise NotImplementedError(f"a setting cannot be of {kind}")
     if not isinstance(value, str) or not value:
         raise ValueError("expected a path")
-    return Path(value)
+    path = Path(value)
+    return folder / path if not path.exists() and (folder / path).exists() else path
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -252,20 +255,20 @@ def read(
     """Return the configuration of a file and an environment; UsageError for the first mistake."""
     table = _parse(path, program)
     variables = _override(table, environ)
-    _name(table, variables)
+    _name(table, variables, Path(path).parent)
     for keys in leaving(table, removed):
         at, what = _where(path, keys, variables), "removed setting still used"
         logs.say(what, level="warning", at=at, hint=HINT, refused_from=REFUSED_FROM)
     try:
-        return _decode(table, kind, variables)
+        return _decode(table, kind, variables, Path(path).parent)
     except BadSetting as error:
         raise _line(f"{_where(path, error.keys, variables)}: {error.message}") from error.__cause__
 
 
-def _decode(table: dict[str, Any], kind: type[T], variables: Variables) -> T:
+def _decode(table: dict[str, Any], kind: type[T], variables: Variables, folder: Path) -> T:
     """Return the section. A variable whose value does not fit is tried as text."""
     try:
-        return decoded(table, kind)
+        return decoded(table, kind, folder)
     except BadSetting as error:
         if error.keys not in variables:
             raise
@@ -278,7 +281,7 @@ def _decode(table: dict[str, Any], kind: type[T], variables: Variables) -> T:
         # A node may be called 12, and a password's file 2024-01-01.
         place[last] = variables[error.keys].text
         try:
-            return _decode(table, kind, variables)
+            return _decode(table, kind, variables, folder)
         except BadSetting as again:
             raise (error if again.keys == error.keys else again) from again.__cause__
 
@@ -357,12 +360,12 @@ def _override(table: dict[str, Any], environ: Mapping[str, str]) -> Variables:
     return variables
 
 
-def _name(table: dict[str, Any], variables: Variables) -> None:
+def _name(table: dict[str, Any], variables: Variables, folder: Path) -> None:
     """Take the node's name from its kit, if it is not set."""
     given = variables.get(("kit",))
     kit = given.text if given and not isinstance(table["kit"], str) else table.get("kit")
     if "node" not in table and isinstance(kit, str):
-        table["node"] = read_kit(Path(kit)).node
+        table["node"] = read_kit(_path(folder, Path, kit)).node
 
 
 def _spelling(name: str, place: dict[str, Any]) -> str:

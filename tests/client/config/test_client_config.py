@@ -78,6 +78,22 @@ def read(path, monkeypatch):
     return read
 
 
+def test_files_may_stand_beside_the_configuration(path, monkeypatch) -> None:
+    """One of that name in the working directory comes first; what is not there yet goes there."""
+    path.write_text(toml(top=TOP + 'kit = "c.kit"\n'))
+    (path.parent / "c.kit").touch()
+    elsewhere = path.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+
+    def read() -> ClientConfig:
+        return decoded(tomllib.loads(path.read_text()), ClientConfig, Path(".."))
+
+    assert (Path("../c.kit"), Path("pump-1.state")) == (read().kit, read().state)
+    (elsewhere / "c.kit").touch()
+    assert Path("c.kit") == read().kit
+
+
 @pytest.fixture
 def refused(read):
     """Load what must be refused, and return the one line that says why."""
