@@ -64,16 +64,17 @@ export function blamed(alarm) {
 export function reading(alarm, units) {
   const [first = "", ...others] = blamed(alarm);
   const off = alarm.deviations[first];
-  const says = alarm.cause === "silent" ? " says nothing" : "";
   const also = others.length ? ["; also ", named(others.join(", "), 120)] : [];
-  if (alarm.cause === "duty" && off) {
-    const [lower, higher] = [off.value, off.expected].toSorted((a, b) => a - b);
-    const words = Math.abs(lower) <= (higher - lower) / 8 ? ["off", "on"] : ["low", "high"];
-    const state = ` ${words[Number(off.value === higher)]} at `;
-    return [named(first), state, ...beside(off.value, off.expected, units.get(first), ", else "), ...also];
+  if (!off) {
+    return [named(first), alarm.cause === "silent" ? " says nothing" : "", ...also];
   }
-  return [named(first), ...(off ? [" ", ...beside(off.value, off.expected, units.get(first))] : [says]), ...also];
+  const stays = alarm.cause === "duty" ? [` ${stateOf(off)} at `, ", else "] : [" "];
+  return [named(first), stays[0], ...beside(off.value, off.expected, units.get(first), stays[1]), ...also];
 }
+
+// At which of its two states a channel stays: it is on or off where the lower is nothing.
+const stateOf = ({ value, expected: other }) =>
+  (Math.abs(Math.min(value, other)) <= Math.abs(value - other) / 8 ? ["off", "on"] : ["low", "high"])[Number(value > other)];
 
 /** Return a value beside what the others say, as elements; a figure and its unit stay together. */
 export function beside(value, expected, unit, words = ", where the others say ") {

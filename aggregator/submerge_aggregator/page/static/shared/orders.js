@@ -26,19 +26,15 @@ export const ORDERED = "submerge-ordered";
 
 /** Return why the viewer may not give orders of a scope; "" if they may. */
 export function whyNot(scope) {
-  return SCOPES.indexOf(meta("scope")) >= SCOPES.indexOf(scope)
-    ? ""
-    : `To give this order, log in with a token of scope ${scope}.`;
+  const may = SCOPES.indexOf(meta("scope")) >= SCOPES.indexOf(scope);
+  return may ? "" : `To give this order, log in with a token of scope ${scope}.`;
 }
 
 /** Return a paragraph that says so, for above the buttons; nothing if they may. */
 export function reason(scope) {
   const why = whyNot(scope);
-  if (!why) {
-    return [];
-  }
   const link = make("a", { href: loginPath() }, "Log in");
-  return [make("p", { class: "quiet", id: `why-${scope}` }, `${why} `, link)];
+  return why ? [make("p", { class: "quiet", id: `why-${scope}` }, `${why} `, link)] : [];
 }
 
 /** Return the button of an order; `reason` says above it why it is disabled. */

@@ -213,8 +213,7 @@ function tile(machine) {
 
 function alarmLines(alarm) {
   const since = make("time", { datetime: new Date(alarm.began * 1000).toISOString() }, moment(alarm.began));
-  const limit = alarm.cause === "duty" ? "longest run" : "limit";
-  const worst = alarm.worst ? `, up to ${excess(alarm.worst)}× its ${limit}` : "";
+  const worst = alarm.worst ? `, up to ${excess(alarm.worst)}× its ${alarm.cause === "duty" ? "longest run" : "limit"}` : "";
   const cause = CAUSES[alarm.cause] ?? shown(alarm.cause);
   const verdict = make("a", { href: pathOf(["alarms"], { group, find: alarm.id }) }, "To its verdict");
   return [
