@@ -80,12 +80,17 @@ def test_one_client_is_killed_and_one_aggregator_restarts(way, programs):
     fleet.counts((8 + 2 + 1) * ROWS)
 
 
-def test_clients_say_to_which_cluster_a_row_belongs(programs):
+@pytest.mark.parametrize(
+    ("kind", "more"), [("cluster", {}), ("kpca", {"components": 2, "points": 12})]
+)
+def test_clients_say_to_which_cluster_a_row_belongs(programs, kind, more):
     """A kept answer is in the lines of the rows that come after it, and outlives the process."""
     ports = {node: free_port() for node in (ROOT, *SITES)}
-    fleet = JobPrograms(OverGrpc(ports), programs, scoring="a")
+    shared = dict.fromkeys("abcdefgh", "share_points = 64\n")
+    fleet = JobPrograms(OverGrpc(ports), programs, scoring="a", **shared)
     fleet.has_all()
-    fleet.order(id="job-1", kind="cluster", settings={"clusters": 3, "seed": 5, "keep": True})
+    settings = {"clusters": 3, "seed": 5, "keep": True} | more
+    fleet.order(id="job-1", kind=kind, settings=settings)
     fleet.event("ended", job="job-1")
     fleet.running["a"].until("clusters kept")
     fleet.feed("a")
