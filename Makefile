@@ -6,7 +6,7 @@ WORKERS ?= 2
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-flower check other soak bench docs proto lock clean
+.PHONY: demo test test-flower check other soak bench docs proto lock release clean
 
 demo: .venv/lab  ## run the whole system on generated data, and draw demo.png
 	$(BIN)/submerge demo --plot demo.png
@@ -101,6 +101,14 @@ lock:  ## update what the images install, with hashes
 	@# pip-compile ends with a warning about the two that are left out on purpose.
 	sed -i.bak '/^# WARNING: The following packages were not pinned/,$$d' $(LOCKS)/*.lock
 	rm -f $(LOCKS)/*.bak
+
+# Two builds of one commit are the same bytes: all times are the commit's.
+release: .venv/dev  ## build sdists and wheels of the commit into dist/, with their checksums
+	@git diff --quiet HEAD || { echo "expected a commit, got changed files: commit them, or git stash"; exit 2; }
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir dist . >/dev/null
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir dist lab >/dev/null
+	cd dist && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
 
 clean:
 	rm -rf .venv .venv-flower .venv-lock .venv-proto dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
