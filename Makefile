@@ -131,8 +131,8 @@ clean:
 # Each set of extras has one stamp file. A change of pyproject.toml installs them again.
 .venv/%: pyproject.toml lab/pyproject.toml
 	@test -x $(BIN)/python || { \
-	  $(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) \
-	    else "submerge needs Python 3.11 to 3.13, got %d.%d: make PYTHON=python3.12" % v)' \
+	  $(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) \
+	    else "submerge needs Python 3.11 or later, got %d.%d: make PYTHON=python3.12" % v)' \
 	  && echo "setting up .venv (once)" && $(PYTHON) -m venv .venv; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.$(if $(filter lab,$*),,[$*])' \
 	  $(if $(filter lab dev bench,$*),--editable ./lab)
