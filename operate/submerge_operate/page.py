@@ -112,9 +112,9 @@ async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
         loop.add_signal_handler(number, act)
     serving.start()
     if shows:
-        import webbrowser
+        from submerge_aggregator.page.opening import show
 
-        webbrowser.open(link)
+        show(link)
     await ends.wait()
     await serving.stop()
 

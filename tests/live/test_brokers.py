@@ -131,6 +131,27 @@ def test_tokens_are_renewed_before_they_end_and_every_reading_counts(mosquitto, 
         assert warned <= {"removed setting still used"}
 
 
+def test_a_connection_stands_while_a_command_fails(mosquitto, tmp_path):
+    """The token service is away for a moment: what is asked for again comes before the end."""
+    calls = tmp_path / "calls"
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import pathlib, subprocess, sys; calls = pathlib.Path({str(calls)!r});"
+        "n = len(calls.read_text()) if calls.exists() else 0; calls.write_text('x' * (n + 1));"
+        f"sys.exit(3) if n == 1 else subprocess.run({printing(8.0)!r})"
+    )
+    with TokenGate(mosquitto.port) as gate:
+        ear = Ear()
+        command = (sys.executable, str(program))
+        at = Broker(gate.host, gate.port, "fleet", command=command)
+        up = MqttUplink(at, node="c", groups=["g"], **NAMES)
+        with closing(up):
+            up.open(ear)
+            ear.opened()
+            ear.opened()
+        assert (3, 2, 0) == (len(calls.read_text()), gate.let_in, gate.cut)
+
+
 WITHOUT_GRPC = (
     *(sys.executable, "-c"),
     "import sys; sys.modules['grpc'] = None; from submerge_operate.cli import main; main()",

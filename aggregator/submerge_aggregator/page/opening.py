@@ -7,8 +7,10 @@ import hashlib
 import ipaddress
 import os
 import socket
+import tempfile
 from contextlib import suppress
 from functools import cached_property
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -90,7 +92,11 @@ def _sessions(drawing: Drawing, entering: Entering) -> list[Route]:
             cookie, why = entering.follow(request, link)
         if why:
             return drawing.draw(request, "login", 401, back=back, why=why)
-        answer = RedirectResponse(back, 303)
+        answer: Response = RedirectResponse(back, 303)
+        if request.method == "GET":
+            # A link may be followed on another site, which a redirect would go on from.
+            page = f'<meta http-equiv="refresh" content="0;url={escape(back)}">'
+            answer = Response(page, media_type="text/html")
         if cookie is not None:
             entering.give(answer, cookie)
         return answer
@@ -136,10 +142,10 @@ def page_serving(
     cookie = f"submerge-{listener.getsockname()[1]}"  # all ports of a host share their cookies
     hosts = Hosts.of({socket.gethostname(), page.endpoint.host}, page.names)
     identify = PageIdentities(sessions, hosts, cookie)
-    entering = Entering(sessions, cookie, log)
     # A command that can be copied; other machines are not shown where the store is, nor does a log
     # that they may read say how to get in.
     local = page.is_local and not page.names
+    entering = Entering(sessions, cookie, log, here=local)
     store = os.path.realpath(config.store) if local else ""
     watched = Watched(InsideCalls(api), wall)
     app = page_app(watched, entering, StaticFiles(), Drawing(store))
@@ -148,6 +154,15 @@ def page_serving(
     link = f"{url}login?once={sessions.link}"
     say("page", url=link if local else url)
     return Serving(gate, listener, protocol_of(tls, log)), link
+
+
+def show(link: str) -> None:
+    """Show a link in this machine's browser: all users can read with what a process was started."""
+    import webbrowser
+
+    with tempfile.NamedTemporaryFile("w", suffix=".html", delete=False) as file:
+        file.write(f'<meta http-equiv="refresh" content="0;url={escape(link)}">')
+    webbrowser.open(Path(file.name).as_uri())
 
 
 def listening(page: PageConfig) -> socket.socket:

@@ -95,11 +95,15 @@ class Sessions:
     """Begins sessions, and knows those that hold; `link` begins one, and is empty after that."""
 
     def __init__(
-        self, key: bytes, tokens: Callable[[], Iterable[Token]], wall: Callable[[], float]
+        self,
+        key: bytes,
+        tokens: Callable[[], Iterable[Token]],
+        wall: Callable[[], float],
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._key, self._tokens, self._wall = key, tokens, wall
+        self._key, self._tokens, self._wall, self._steady = key, tokens, wall, steady
         self._ended: dict[str, int] = {}
-        self.link, self._link_until = secrets.token_urlsafe(24), wall() + LINK_S
+        self.link, self._link_until = secrets.token_urlsafe(24), steady() + LINK_S
 
     def begin(self, secret: str) -> str | None:
         """Return the cookie of a new session; None if the token is not accepted."""
@@ -113,7 +117,7 @@ class Sessions:
         if not self.link or not hmac.compare_digest(link.encode(), self.link.encode()):
             return None
         self.link = ""
-        return self._cookie(LINK, LINK, LINK_LASTS_S) if self._wall() < self._link_until else None
+        return self._cookie(LINK, LINK, LINK_LASTS_S) if self._steady() < self._link_until else None
 
     def _cookie(self, name: str, digest: str, lasts_s: float) -> str:
         until = int(self._wall() + lasts_s)
@@ -166,8 +170,10 @@ FOLLOWED = "this link was followed before, or is over an hour old: log in with a
 class Entering:
     """Begins and ends sessions."""
 
-    def __init__(self, sessions: Sessions, cookie: str, log: OrderLog) -> None:
+    def __init__(self, sessions: Sessions, cookie: str, log: OrderLog, *, here: bool) -> None:
         self._sessions, self._cookie, self._log = sessions, cookie, log
+        # Where only this machine can connect there is no TLS, and not every browser takes that.
+        self._secure = not here
         self._attempts = FailedAttempts(time.monotonic)
 
     async def body(self, request: Request) -> bytes:
@@ -204,9 +210,14 @@ class Entering:
     def give(self, answer: Response, cookie: str) -> None:
         most = int(max(LASTS_S.values()))  # the cookie itself says when it ends
         answer.set_cookie(
-            self._cookie, cookie, max_age=most, secure=True, httponly=True, samesite="strict"
+            self._cookie,
+            cookie,
+            max_age=most,
+            secure=self._secure,
+            httponly=True,
+            samesite="strict",
         )
 
     def leave(self, session: Session, answer: Response) -> None:
         self._sessions.end(session)
-        answer.delete_cookie(self._cookie, secure=True, httponly=True, samesite="strict")
+        answer.delete_cookie(self._cookie, secure=self._secure, httponly=True, samesite="strict")

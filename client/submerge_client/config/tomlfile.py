@@ -7,10 +7,10 @@ value that is valid TOML is read as TOML, any other as text.
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
@@ -76,26 +76,39 @@ STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")
 """A field, an element of a list, or a value in a table of any names."""
 
 
-def decoded(table: dict[str, Any], kind: type[T], folder: Path = Path()) -> T:
-    """Return a table of a file in a folder as a section; BadSetting for the first wrong setting."""
+def decoded(table: dict[str, Any], kind: type[T]) -> T:
+    """Return a table as a section; raises BadSetting for the first wrong setting."""
     try:
-        return cast(T, _convert(table, kind, folder))
+        return cast(T, _convert(table, kind))
     except msgspec.ValidationError as error:
         raise _translate(error, table, kind) from error.__cause__
 
 
-def _convert(value: Any, kind: Any, folder: Path = Path()) -> Any:
-    return msgspec.convert(value, kind, dec_hook=partial(_path, folder))
+def _convert(value: Any, kind: Any) -> Any:
+    return msgspec.convert(value, kind, dec_hook=_path)
 
 
-def _path(folder: Path, kind: type, value: Any) -> Path:
-    """Return a path; what is not in the working directory may stand beside the configuration."""
+def _path(kind: type, value: Any) -> Path:
     if kind is not Path:
         raise NotImplementedError(f"a setting cannot be of {kind}")
     if not isinstance(value, str) or not value:
         raise ValueError("expected a path")
-    path = Path(value)
-    return folder / path if not path.exists() and (folder / path).exists() else path
+    return Path(value)
+
+
+GIVEN = {"kit", "ca", "cert", "key", "password_file", "token_file", "urls_file"}
+GIVEN |= {"roster", "aggregators", "revoked", "tokens", "landmarks"}
+"""Files that somebody has written: they may stand beside the configuration."""
+
+
+def _beside(table: Any, folder: Path) -> None:
+    """Have files that are not in the working directory be those beside the configuration."""
+    for key, value in table.items() if isinstance(table, dict) else enumerate(table):
+        if isinstance(value, dict | list):
+            _beside(value, folder)
+        elif key in GIVEN and isinstance(value, str) and not os.path.exists(value):
+            beside = os.path.join(folder, value)
+            table[key] = beside if os.path.exists(beside) else value
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -255,20 +268,21 @@ def read(
     """Return the configuration of a file and an environment; UsageError for the first mistake."""
     table = _parse(path, program)
     variables = _override(table, environ)
-    _name(table, variables, Path(path).parent)
+    _beside(table, Path(path).parent)
+    _name(table, variables)
     for keys in leaving(table, removed):
         at, what = _where(path, keys, variables), "removed setting still used"
         logs.say(what, level="warning", at=at, hint=HINT, refused_from=REFUSED_FROM)
     try:
-        return _decode(table, kind, variables, Path(path).parent)
+        return _decode(table, kind, variables)
     except BadSetting as error:
         raise _line(f"{_where(path, error.keys, variables)}: {error.message}") from error.__cause__
 
 
-def _decode(table: dict[str, Any], kind: type[T], variables: Variables, folder: Path) -> T:
+def _decode(table: dict[str, Any], kind: type[T], variables: Variables) -> T:
     """Return the section. A variable whose value does not fit is tried as text."""
     try:
-        return decoded(table, kind, folder)
+        return decoded(table, kind)
     except BadSetting as error:
         if error.keys not in variables:
             raise
@@ -281,7 +295,7 @@ def _decode(table: dict[str, Any], kind: type[T], variables: Variables, folder: 
         # A node may be called 12, and a password's file 2024-01-01.
         place[last] = variables[error.keys].text
         try:
-            return _decode(table, kind, variables, folder)
+            return _decode(table, kind, variables)
         except BadSetting as again:
             raise (error if again.keys == error.keys else again) from again.__cause__
 
@@ -360,12 +374,12 @@ def _override(table: dict[str, Any], environ: Mapping[str, str]) -> Variables:
     return variables
 
 
-def _name(table: dict[str, Any], variables: Variables, folder: Path) -> None:
+def _name(table: dict[str, Any], variables: Variables) -> None:
     """Take the node's name from its kit, if it is not set."""
     given = variables.get(("kit",))
     kit = given.text if given and not isinstance(table["kit"], str) else table.get("kit")
     if "node" not in table and isinstance(kit, str):
-        table["node"] = read_kit(_path(folder, Path, kit)).node
+        table["node"] = read_kit(Path(kit)).node
 
 
 def _spelling(name: str, place: dict[str, Any]) -> str:

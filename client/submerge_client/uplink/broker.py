@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 import re
+import signal
 import socket
 import ssl
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -63,20 +66,19 @@ def printed(command: tuple[str, ...]) -> str:
     name = f"password_command ({command[0]})"
     try:
         # The command is the operator's own, and no shell reads it.
-        done = subprocess.run(  # noqa: S603
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            timeout=COMMAND_S,
-            check=False,
+        program = subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
         )
+        out, _ = program.communicate(timeout=COMMAND_S)
     except subprocess.TimeoutExpired:
+        os.killpg(program.pid, signal.SIGKILL)  # and what it has started
+        program.communicate()
         raise Parting(f"{name} printed no password within {COMMAND_S:g} s") from None
     except OSError as error:
         raise Parting(f"{name} cannot be run: {error.strerror}") from error
-    text = done.stdout.decode("utf-8", "replace").rstrip("\r\n")
-    if done.returncode or not text or "\n" in text:
-        got = f"status {done.returncode}" if done.returncode else f"{len(text.splitlines())} lines"
+    text, status = out.decode("utf-8", "replace").rstrip("\r\n"), program.returncode
+    if status or not text or "\n" in text:
+        got = f"status {status}" if status else f"{len(text.splitlines())} lines"
         raise Parting(f"{name}: expected one line, the password, got {got}")
     return text
 
@@ -105,6 +107,14 @@ class Publication(NamedTuple):
 
 class Parting(Exception):
     """A reason to end a connection, in words for people."""
+
+
+AT_ONCE = 8  # topics of one subscription: AWS IoT Core takes no more
+
+
+def parts_of(topics: Sequence[str]) -> list[Sequence[str]]:
+    """Return topics as they are subscribed to."""
+    return [topics[i : i + AT_ONCE] for i in range(0, len(topics), AT_ONCE)]
 
 
 def overhead(topic: str) -> int:

@@ -36,8 +36,15 @@ from submerge import UsageError
 from submerge.protocol.retry import Retry
 from submerge_client.memory import SystemEntropy
 from submerge_client.uplink import JobQueue
-from submerge_client.uplink.broker import Broker, Parting, Publication, reason
-from submerge_client.uplink.paho_client import paho_client, renewed_at
+from submerge_client.uplink.broker import (
+    Broker,
+    Login,
+    Parting,
+    Publication,
+    parts_of,
+    reason,
+)
+from submerge_client.uplink.paho_client import RENEWED_AT, after, paho_client
 from submerge_client.uplink.waker import Waker
 
 WINDOW = 20
@@ -55,8 +62,6 @@ UNACKNOWLEDGED_S = 30.0  # how long a message may stay unacknowledged before ano
 
 LONGEST_WAIT_S = 60.0
 """Longest wait between two tries; also, how long a connection must hold to shorten the wait."""
-
-AT_ONCE = 8  # topics of one subscription: AWS IoT Core takes no more
 
 GRACE_S = 1.0  # for messages that are on their way when the line is closed
 LOOK_S = 5.0  # how long the thread sleeps at most: paho handles its keepalive when it is called
@@ -94,6 +99,7 @@ class BrokerConnection:
         self._later: JobQueue[Publication] = JobQueue()
         self._later_at, self._later_from, self._hang_ups = -math.inf, -math.inf, 0
         self._unacknowledged: dict[int, tuple[Hashable, float]] = {}
+        self._login: Login | None = None  # of the next connection, if it is known already
         self._asked: dict[int | None, Sequence[str]] = {}  # subscriptions that are not granted yet
         self._closing = threading.Event()
         self._ring: Callable[[], None] = _no_ring
@@ -147,8 +153,8 @@ class BrokerConnection:
 
     def _run(self) -> None:
         retry, rng = Retry(self._first_wait_s, LONGEST_WAIT_S), SystemEntropy()
+        began = time.monotonic()
         while not self._closing.is_set():
-            began = time.monotonic()
             try:
                 self._connect()
                 continue  # with a new token, or to the end
@@ -160,6 +166,7 @@ class BrokerConnection:
                 retry.stop()
             retry.tried(ended, rng)
             self._closing.wait(retry.at - ended)
+            began = time.monotonic()
 
     def _note_hang_up(self, ended: float) -> None:
         """Bar what is put `later`, if it seems to be what ends connections."""
@@ -180,7 +187,8 @@ class BrokerConnection:
 
     def _connect(self) -> None:
         """Hold one connection until it breaks, its token ends, or the line closes."""
-        client, ends_at = self._client()
+        login, self._login = self._login or self._broker.login(), None
+        client = self._client(login)
         client.connect(self._broker.host, self._broker.port, keepalive=KEEPALIVE_S)
         connection = client.socket()
         if connection is None:
@@ -191,7 +199,7 @@ class BrokerConnection:
             with selectors.DefaultSelector() as selector:
                 selector.register(waker, selectors.EVENT_READ)
                 selector.register(connection, selectors.EVENT_READ)
-                self._serve(client, connection, selector, waker, ends_at)
+                self._serve(client, connection, selector, waker, login)
             client.disconnect()
         finally:
             # Closed without a DISCONNECT, the broker publishes our last will.
@@ -209,13 +217,18 @@ class BrokerConnection:
         connection: Any,
         selector: selectors.BaseSelector,
         waker: Waker,
-        renewed_at: float,
+        login: Login,
     ) -> None:
         """Let paho read and write, until the line or the token ends and all is sent."""
         granted_by = time.monotonic() + PATIENCE_S
-        ends_at = float("inf")
+        ends_at, renewed_at = float("inf"), after(login, RENEWED_AT)
         while True:
-            renews = self.is_open and time.monotonic() >= renewed_at
+            if self.is_open and self._login is None and time.monotonic() >= renewed_at:
+                try:  # while this connection stands
+                    self._login = self._broker.login()
+                except Parting:  # it is good for a while yet
+                    renewed_at = after(login, 0.25)
+            renews = self._login is not None
             if self._closing.is_set() or renews:
                 ends_at = min(ends_at, time.monotonic() + GRACE_S)
                 unsent = self._unacknowledged if renews else self._has_unsent()
@@ -292,9 +305,7 @@ class BrokerConnection:
 
     # -- paho --------------------------------------------------------------------
 
-    def _client(self) -> tuple[mqtt.Client, float]:
-        """Return a client, and when its connection is replaced."""
-        login = self._broker.login()
+    def _client(self, login: Login) -> mqtt.Client:
         how = {"client_id": self._name, "protocol": mqtt.MQTTv311, "reconnect_on_failure": False}
         client = paho_client(self._broker, login, **how)
         client.max_inflight_messages_set(WINDOW)
@@ -306,14 +317,16 @@ class BrokerConnection:
         client.on_subscribe = self._on_subscribe
         client.on_message = self._on_message
         client.on_publish = self._on_publish
-        return client, renewed_at(login, time.monotonic())
+        return client
 
     def _on_connect(self, client: mqtt.Client, _: Any, flags: Any, code: Any, more: Any) -> None:
         if code.is_failure:
             raise Parting(f"{self._broker} does not let {self._name} in: {str(code).lower()}")
-        parts = [self._topics[i : i + AT_ONCE] for i in range(0, len(self._topics), AT_ONCE)]
-        self._asked = {client.subscribe([(each, 1) for each in part])[1]: part for part in parts}
-        if not parts:
+        self._asked = {
+            client.subscribe([(each, 1) for each in part])[1]: part
+            for part in parts_of(self._topics)
+        }
+        if not self._topics:
             self._granted()
 
     def _on_subscribe(self, client: Any, _: Any, mid: int, codes: Any, more: Any) -> None:

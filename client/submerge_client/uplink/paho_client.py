@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -14,7 +15,7 @@ RENEWED_AT = 0.8
 """Of the time that a token has left at the start of a connection, after which the next begins."""
 
 
-LEAST_S = 1.0  # of a connection with a token that has ended, if a broker takes it
+LEAST_S = 1.0  # between two questions for a password
 
 
 def paho_client(broker: Broker, login: Login, **how: Any) -> Client:
@@ -34,6 +35,8 @@ def paho_client(broker: Broker, login: Login, **how: Any) -> Client:
     return client
 
 
-def renewed_at(login: Login, now: float) -> float:
-    """Return when a connection that begins now is replaced, on the steady clock."""
-    return now + max(LEAST_S, RENEWED_AT * (login.until - time.time()))
+def after(login: Login, share: float) -> float:
+    """Return when a share of the time that a password has left is over, on the steady clock."""
+    left = login.until - time.time()
+    # What has ended, by this machine's clock, the broker may judge by another.
+    return time.monotonic() + max(LEAST_S, share * left) if left > 0 else math.inf

@@ -34,7 +34,7 @@ class DutyCycles(NamedTuple):
     high: Array
     spread: Array  # mean distance to the nearer one
     state: Array  # 0 or 1; NaN without
-    run_s: Array  # of the current run
+    run_s: Array  # of the current run; without two states, since the first reading
     known_s: Array  # since there are two states
     runs_low: Array  # finished ones
     runs_high: Array
@@ -99,6 +99,14 @@ class DutyCycles(NamedTuple):
 
     def after(self, rows: Array, each_s: float, often: float = 0.0) -> DutyCycles:
         """Return it after scaled rows (n, channels), NaN for gaps, of so many seconds each."""
+        # A day without two states, or less than a run of each a day: it follows people, or one odd
+        # reading has made a level at which nothing is. It begins again.
+        idle = self.known_s > WATCHED_S * (1 + np.minimum(self.runs_low, self.runs_high))
+        idle |= (self.known_s == 0) & (self.run_s > WATCHED_S)
+        if idle.any():
+            fresh = zip(DutyCycles.none(len(idle)), self, strict=True)
+            begun = DutyCycles(*(np.where(idle, new, old) for new, old in fresh))
+            return begun.after(rows, each_s, often)
         rows = np.clip(rows, -1e12, 1e12)  # infinities, too
         here = ~np.isnan(rows)
         first = rows[here.argmax(axis=0), np.arange(rows.shape[1])]
@@ -125,6 +133,7 @@ class DutyCycles(NamedTuple):
         if lost.any():
             counted = (np.where(lost, 0.0, each) for each in self[4:])
             known = DutyCycles(low, high, spread, np.where(lost, np.nan, self.state), *counted)
+        known = known._replace(run_s=known.run_s + np.where(two, 0.0, n * each_s))
         if not two.any():
             return known
         on, out = (place > 2 / 3) & two, (place < 1 / 3) & two

@@ -18,7 +18,7 @@ from submerge.protocol.names import SERVER_DOMAIN
 from submerge.protocol.permission import Permission
 from submerge_client.config.links import Link, UplinkConfig
 from submerge_client.uplink import Came, Heard, Opened, Parted, SendRefused
-from submerge_client.uplink.broker import Publication, broker_of
+from submerge_client.uplink.broker import COMMAND_S, Publication, broker_of
 from submerge_client.uplink.factory import make_uplink
 from submerge_client.uplink.tls import ParentName, Tls, alternatives, identity, shown_by, tls_of
 from submerge_files.console.units import in_words, moment
@@ -92,7 +92,8 @@ def broker(
 
 def keeping(link: MqttListen, *, node: str, kit: Path | None) -> Iterator[Finding]:
     """Check what an aggregator needs of its broker: one message is published, and taken back."""
-    topic, token, published = topics.trial(link.fleet, node), secrets.token_bytes(16), False
+    topic, token = topics.trial(link.fleet, node), secrets.token_bytes(16)
+    published = comes = False
     try:
         with _opened(link, topic, node=node, kit=kit) as (line, heard):
             line.put(topic, Publication(topic, token, retain=True))
@@ -106,7 +107,7 @@ def keeping(link: MqttListen, *, node: str, kit: Path | None) -> Iterator[Findin
             kept = _comes(heard, token)
             line.put(topic, Publication(topic, b"", retain=True))
     except Unreached as error:
-        if published:
+        if published and not comes:
             what = f"it does not take a message of QoS 1 that it is to keep: {error.message}"
             yield fails("broker", what, error.hint)
         else:
@@ -141,14 +142,19 @@ def _opened(
     )
     line.open()
     try:
-        first = heard.get(timeout=PATIENCE_S)
+        first = heard.get(timeout=_patience(link))
         if isinstance(first, Parted):
             raise Unreached(first.why, "may it read and write its own topics? submerge pki acl")
         yield line, heard
     except Empty:
-        raise Unreached(f"no answer in {PATIENCE_S:g} s", "see its log") from None
+        raise Unreached(f"no answer in {_patience(link):g} s", "see its log") from None
     finally:
         line.close()
+
+
+def _patience(link: Link) -> float:
+    """Return how long a connection may take: a program may have to print a password first."""
+    return PATIENCE_S + (COMMAND_S if link.password_command else 0.0)
 
 
 def _comes(heard: SimpleQueue[Heard], data: bytes) -> bool:
@@ -223,15 +229,18 @@ def _from_broker(
     )
     line.open()
     try:
-        return _receive(heard, for_hello=bool(wanted))
+        return _receive(heard, for_hello=bool(wanted), within_s=_patience(link))
     finally:
         line.close()
 
 
-def _receive(heard: SimpleQueue[Heard], *, for_hello: bool = True) -> list[Hello | Model]:
+def _receive(
+    heard: SimpleQueue[Heard], *, for_hello: bool = True, within_s: float | None = None
+) -> list[Hello | Model]:
     """Return messages until a moment after the hello; none if no hello comes."""
     greetings: list[Hello | Model] = []
-    until = time.monotonic() + PATIENCE_S
+    within_s = PATIENCE_S if within_s is None else within_s
+    until = time.monotonic() + within_s
     opened = False
     while time.monotonic() < until:
         try:
@@ -250,7 +259,7 @@ def _receive(heard: SimpleQueue[Heard], *, for_hello: bool = True) -> list[Hello
                 # A model, if there is one, follows at once.
                 until = min(until, time.monotonic() + 0.3)
     if not opened:
-        raise Unreached(f"no answer in {PATIENCE_S:g} s", RUNNING)
+        raise Unreached(f"no answer in {within_s:g} s", RUNNING)
     return greetings
 
 

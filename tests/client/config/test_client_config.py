@@ -79,19 +79,26 @@ def read(path, monkeypatch):
 
 
 def test_files_may_stand_beside_the_configuration(path, monkeypatch) -> None:
-    """One of that name in the working directory comes first; what is not there yet goes there."""
-    path.write_text(toml(top=TOP + 'kit = "c.kit"\n'))
-    (path.parent / "c.kit").touch()
+    """One in the working directory comes first; what the program writes itself stays there."""
+    text = 'url = "mqtts://b"\nusername = "u"\npassword_file = "secret"'
+    path.write_text(toml(uplink=text))
+    for name in ("secret", "pump-1.state"):
+        (path.parent / name).touch()
     elsewhere = path.parent / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
 
     def read() -> ClientConfig:
-        return decoded(tomllib.loads(path.read_text()), ClientConfig, Path(".."))
+        return load("../client.toml", {})
 
-    assert (Path("../c.kit"), Path("pump-1.state")) == (read().kit, read().state)
-    (elsewhere / "c.kit").touch()
-    assert Path("c.kit") == read().kit
+    assert (Path("../secret"), Path("pump-1.state")) == (read().uplink.password_file, read().state)
+    (elsewhere / "secret").touch()
+    assert Path("secret") == read().uplink.password_file
+
+
+def test_a_path_that_cannot_be_looked_at_is_no_crash(read) -> None:
+    text = f'url = "mqtts://b"\nca = "{"x" * 300}"'
+    assert 300 == len(str(read(toml(uplink=text)).uplink.ca))
 
 
 @pytest.fixture

@@ -64,6 +64,20 @@ def test_a_peak_at_each_start_and_gaps_change_nothing():
     assert found_after(learnt(rows), 10.0, rng) < 2.2
 
 
+@pytest.mark.parametrize("odd", [20.0, 60.0, -40.0])
+@pytest.mark.parametrize("readings", [1, 4])
+def test_odd_first_readings_do_not_blind_it(odd, readings):
+    """A sensor says 85 degrees before its first sample, a motor draws six times its current."""
+    rng = np.random.default_rng(7)
+    rows = fridge(rng, 5)
+    rows[:readings] = odd
+    cycles = learnt(rows)
+
+    assert min(cycles.runs_low[0], cycles.runs_high[0]) >= 24
+    stays = learnt(np.full((900, 1), 10.0), cycles=cycles)
+    assert stays.too_long(OFTEN)[0]
+
+
 @pytest.mark.parametrize("again", [1, 2])
 def test_what_is_broken_again_is_found_again(again):
     """A run that was too long counts as little more than the longest."""

@@ -32,7 +32,7 @@ from submerge_client.sensors.mqtt.decoder import HeardField, RebirthRequest
 from submerge_client.sensors.mqtt.descriptions import bridges_of, is_description
 from submerge_client.sensors.mqtt.messages import MessageDecoder, SingleDecoder
 from submerge_client.sensors.tally import ProblemTally, SensorLog, UnlistedNames, no_log
-from submerge_client.uplink.broker import Login, broker_of
+from submerge_client.uplink.broker import Login, Parting, broker_of, parts_of
 from submerge_client.uplink.paho_client import paho_client
 
 KINDS = ("unreachable", "refused", "failed")  # the kinds of problems that it counts
@@ -59,6 +59,7 @@ class BrokerListener:
         self._tally, self._note = tally, note
         self._remind_at = -math.inf
         self._log_subscribed = True
+        self._asked: dict[int | None, Sequence[str]] = {}  # subscriptions without an answer yet
         self._over = threading.Event()
         self._client = self._make_client()
 
@@ -82,8 +83,13 @@ class BrokerListener:
         self._client.disconnect()
 
     def _sign_in(self) -> None:
-        if self._broker.command:
+        """Take the password for the next try to connect."""
+        if not self._broker.command or self._over.is_set():
+            return
+        try:
             self._client.username_pw_set(*self._broker.login()[:2])
+        except Parting as error:  # the broker refuses the one before, and it is tried again
+            self._away(str(error))
 
     def _make_client(self) -> Client:
         client = paho_client(self._broker, Login(self._broker.username, self._broker.password))
@@ -110,21 +116,25 @@ class BrokerListener:
         elif reason.is_failure:
             self._away(str(reason))
         else:
-            client.subscribe([(topic, 0) for topic in self._subscriptions])
+            self._asked = {
+                client.subscribe([(topic, 0) for topic in part])[1]: part
+                for part in parts_of(self._subscriptions)
+            }
 
     def _on_connect_fail(self, client: Client, _data: Any) -> None:
         if self._over.is_set():
             client.disconnect()
         # paho passes no reason, but calls this while it handles the exception.
         self._away(str(sys.exception()))
+        self._sign_in()
 
     def _on_disconnect(self, _client: Client, _data: Any, _flags: Any, why: Any, _: Any) -> None:
         self._away(str(why))
+        self._sign_in()
 
     def _away(self, why: str) -> None:
         if self._over.is_set():
             return
-        self._sign_in()  # before the next try
         self._tally.add("unreachable")
         if time.monotonic() >= self._remind_at:
             self._remind_at = time.monotonic() + REMIND_S
@@ -134,10 +144,10 @@ class BrokerListener:
             )
 
     def _on_subscribe(
-        self, _client: Client, _data: Any, _mid: int, reasons: Sequence[Any], _more: Any
+        self, _client: Client, _data: Any, mid: int, reasons: Sequence[Any], _more: Any
     ) -> None:
         topics = ", ".join(self._subscriptions)
-        for topic, reason in zip(self._subscriptions, reasons, strict=False):
+        for topic, reason in zip(self._asked.pop(mid, ()), reasons, strict=False):
             if reason.is_failure:
                 facts = {"topic": topic, "why": str(reason)}
                 self._tally.add("refused", "subscription refused", level="warning", **facts)

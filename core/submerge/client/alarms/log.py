@@ -252,7 +252,9 @@ class AlarmLog:
             alarm = replace(self._new(at, cause, version), top=top, first=top)
             if len(new) == 1:
                 alarm = replace(alarm, looks=Looks("sensor", len(self.channels) - 1, 0.0))
-            beside = (alarm, *beside[: REMEMBERED - 1])
+            held = [each for each in beside if each.is_open]
+            ended = [each for each in beside if not each.is_open]
+            beside = (alarm, *held, *ended[: max(0, REMEMBERED - 1 - len(held))])
         return replace(self, beside=beside)
 
     def staying(self, cycles: DutyCycles, at: float, scaling: Scaling | None) -> AlarmLog:
