@@ -112,7 +112,7 @@ async def _serve(config: AggregatorConfig, *, shows: bool) -> None:
         loop.add_signal_handler(number, act)
     serving.start()
     if shows:
-        from submerge_aggregator.page.opening import show
+        from submerge_files.console.browser import show
 
         show(link)
     await ends.wait()

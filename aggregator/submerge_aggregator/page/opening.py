@@ -7,7 +7,6 @@ import hashlib
 import ipaddress
 import os
 import socket
-import tempfile
 from contextlib import suppress
 from functools import cached_property
 from html import escape
@@ -154,15 +153,6 @@ def page_serving(
     link = f"{url}login?once={sessions.link}"
     say("page", url=link if local else url)
     return Serving(gate, listener, protocol_of(tls, log)), link
-
-
-def show(link: str) -> None:
-    """Show a link in this machine's browser: all users can read with what a process was started."""
-    import webbrowser
-
-    with tempfile.NamedTemporaryFile("w", suffix=".html", delete=False) as file:
-        file.write(f'<meta http-equiv="refresh" content="0;url={escape(link)}">')
-    webbrowser.open(Path(file.name).as_uri())
 
 
 def listening(page: PageConfig) -> socket.socket:

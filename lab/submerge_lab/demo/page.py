@@ -180,6 +180,6 @@ def open_page(url: str) -> None:
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
     if has_screen and sys.stdout.isatty() and not os.environ.get("SSH_CONNECTION"):
-        from submerge_aggregator.page.opening import show
+        from submerge_files.console.browser import show
 
         show(url)
