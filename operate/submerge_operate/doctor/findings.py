@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata, util
 from typing import Literal, NamedTuple
 
-from submerge_client.config.links import BROKERS
 from submerge_files.console.units import printable
 
 State = Literal["ok", "warning", "fails"]
@@ -85,7 +84,7 @@ SERVER = (
 
 def of_schemes(schemes: Sequence[str]) -> list[Need]:
     needs = [GRPC for scheme in schemes if scheme.startswith("grpc")]
-    return needs + [MQTT for scheme in schemes if scheme in BROKERS]
+    return needs + [MQTT for scheme in schemes if scheme.startswith(("mqtt", "ws"))]
 
 
 def software(needs: Sequence[Need], *, in_c: bool = False) -> Iterator[Finding]:
