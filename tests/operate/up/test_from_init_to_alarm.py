@@ -20,7 +20,7 @@ from support.zigbee import BASE, DAY_S, MINUTE_S, NEW, NEW_NAME, Household
 from support.zigbee_box import VirtualBox, named
 from support.zigbee_faults import Fault, with_fault
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak  # eight virtual days: five minutes
 
 FAULT = Fault("jumps", "bedroom", "temperature", 5.0)
 BEGINS, ENDS = 7.6 * DAY_S, 7.8 * DAY_S
