@@ -36,6 +36,8 @@ UNCHECKED = "not checked: whether it accepts this group and schema"
 
 BROKER = "BROKER"  # in hints, for the name of a broker's kit, which this node does not know
 
+RULES = "may it read and write its own topics? submerge pki acl"
+
 RUNNING = "is the parent running under that name? run submerge doctor there"
 
 
@@ -126,30 +128,41 @@ def keeping(link: MqttListen, *, node: str, kit: Path | None) -> Iterator[Findin
 
 
 @contextmanager
-def _opened(
-    link: MqttListen, topic: str, *, node: str, kit: Path | None
+def _line(
+    link: Link, *wanted: str, fleet: str, node: str, kit: Path | None
 ) -> Iterator[tuple[BrokerConnection, SimpleQueue[Heard]]]:
+    """Connect to a broker, and yield the connection and what is heard on topics."""
     from submerge_client.uplink.line import BrokerConnection
 
     heard: SimpleQueue[Heard] = SimpleQueue()
     line = BrokerConnection(
         broker_of(link, kit),
-        name=f"submerge:{link.fleet}:doctor:{node}",
-        topics=(topic,),
+        # Not the program's client id: a broker would disconnect the program.
+        name=f"submerge:{fleet}:doctor:{node}",
+        topics=wanted,
         opened=lambda: heard.put(Opened()),
         parted=lambda why: heard.put(Parted(why)),
         came=lambda _, data: heard.put(Came("watch", data)),
     )
     line.open()
     try:
-        first = heard.get(timeout=_patience(link))
-        if isinstance(first, Parted):
-            raise Unreached(first.why, "may it read and write its own topics? submerge pki acl")
         yield line, heard
-    except Empty:
-        raise Unreached(f"no answer in {_patience(link):g} s", "see its log") from None
     finally:
         line.close()
+
+
+@contextmanager
+def _opened(
+    link: MqttListen, topic: str, *, node: str, kit: Path | None
+) -> Iterator[tuple[BrokerConnection, SimpleQueue[Heard]]]:
+    with _line(link, topic, fleet=link.fleet, node=node, kit=kit) as (line, heard):
+        try:
+            first = heard.get(timeout=_patience(link))
+        except Empty:
+            raise Unreached(f"no answer in {_patience(link):g} s", "see its log") from None
+        if isinstance(first, Parted):
+            raise Unreached(first.why, RULES)
+        yield line, heard
 
 
 def _patience(link: Link) -> float:
@@ -166,7 +179,7 @@ def _comes(heard: SimpleQueue[Heard], data: bytes) -> bool:
                 case Came(_, found) if found == data:
                     return True
                 case Parted(why):
-                    raise Unreached(why, "may it read and write its own topics? submerge pki acl")
+                    raise Unreached(why, RULES)
         except Empty:
             return False
     return False
@@ -215,23 +228,8 @@ def _from_broker(
     link: Link, wanted: tuple[str, ...], *, fleet: str, node: str, kit: Path | None
 ) -> list[Hello | Model]:
     """Return the messages that a broker has on topics, once connected."""
-    from submerge_client.uplink.line import BrokerConnection
-
-    heard: SimpleQueue[Heard] = SimpleQueue()
-    line = BrokerConnection(
-        broker_of(link, kit),
-        # Not the program's client id: a broker would disconnect the program.
-        name=f"submerge:{fleet}:doctor:{node}",
-        topics=wanted,
-        opened=lambda: heard.put(Opened()),
-        parted=lambda why: heard.put(Parted(why)),
-        came=lambda _, data: heard.put(Came("watch", data)),
-    )
-    line.open()
-    try:
+    with _line(link, *wanted, fleet=fleet, node=node, kit=kit) as (_, heard):
         return _receive(heard, for_hello=bool(wanted), within_s=_patience(link))
-    finally:
-        line.close()
 
 
 def _receive(

@@ -31,6 +31,7 @@ SAS = "SharedAccessSignature sr=hub%2Fdevices%2Fc&sig=a%2Bb%3D&se=1800000000&skn
         (f"{part({})}.{part({'sub': 'c'})}.sig", math.inf),
         (f"{part({})}.{part(['exp'])}.sig", math.inf),
         (f"{part({})}.{part({'exp': 'soon'})}.sig", math.inf),
+        (f"{part({})}.{part({'exp': 10**400})}.sig", math.inf),
         ("a.password.with points", math.inf),
         ("se=1800000000", math.inf),
         ("", math.inf),
