@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 
+import measure
 import recorded
 from papers import frame, ny_kpca, one_pass, page
 from papers.drawing import draw
@@ -109,7 +110,8 @@ def test_no_curve_of_ny_kpca_is_below_exact():
             for curve in others
             for x, y in zip(curve.x, curve.y, strict=True)
         )
-    assert 4 == len(made.panels)
+    # The digits are not in the repository: a clone elsewhere draws the generated clusters alone.
+    assert (4 if (measure.DATA / "mnist").is_dir() else 2) == len(made.panels)
 
 
 @pytest.mark.slow
