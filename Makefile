@@ -51,7 +51,9 @@ SIMULATE := $(BIN)/submerge lab simulate --jobs $(WORKERS) --seed $(FIRST)
 soak: .venv/dev  ## run each night: tests of tests, other Pythons, simulated fleets with all faults, for hours
 	$(PYTEST) -q -m soak
 	SUBMERGE_SOAK=1 $(PYTEST) -q tests/lab/simulator tests/core/jobs/test_hostile_share.py
-	$(MAKE) other
+	@for each in python3.12 python3.13 python3.14; do \
+	  if $$each -c '' 2>/dev/null; then $(MAKE) other OTHER=$$each || exit 1; \
+	  else echo "no $$each here: fast tests have not run on it"; fi; done
 	$(MAKE) other OTHER=python3.11 NUMPY='numpy==1.26.*'
 	$(SIMULATE) --faults all-1 --seeds $(SOAK)
 	$(SIMULATE) --faults channels-1 --seeds $$(expr $(SOAK) / 10)
@@ -63,6 +65,7 @@ soak: .venv/dev  ## run each night: tests of tests, other Pythons, simulated fle
 
 # Smaller and fewer, into build/: the committed results stay. `make bench FULL=1` measures them again.
 bench: .venv/bench  ## compare with other libraries and papers, in short; FULL=1: the committed pages
+	$(BIN)/python benchmarks/ratios.py --append
 ifdef FULL
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/papers/every.py
@@ -86,6 +89,7 @@ proto: .venv-proto/proto  ## regenerate the code of the wire format
 # With the images' Python: `make lock LOCK_PYTHON=python3.13` for other images. No image needs
 # SciPy: `submerge model compare` runs elsewhere, on saved models.
 LOCK_PYTHON ?= python3.12
+DEB12_PYTHON ?= python3.11
 LOCKS := deploy/requirements
 LOCK := env CUSTOM_COMPILE_COMMAND="make lock" .venv-lock/bin/pip-compile --quiet --upgrade \
   --generate-hashes --strip-extras --no-annotate --unsafe-package scipy --unsafe-package submerge \
@@ -98,20 +102,27 @@ lock:  ## update what the images install, with hashes
 	$(LOCK) --extra aggregator -o $(LOCKS)/aggregator.lock pyproject.toml
 	$(LOCK) --extra client --extra host -o $(LOCKS)/client.lock pyproject.toml
 	$(LOCK) --extra pki -o $(LOCKS)/pki.lock pyproject.toml
+	$(LOCK) -o $(LOCKS)/release.lock $(LOCKS)/release.in
+	$(DEB12_PYTHON) -m venv .venv-lock-deb12
+	.venv-lock-deb12/bin/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.4'
+	$(subst .venv-lock/,.venv-lock-deb12/,$(LOCK)) --extra client --extra host -o $(LOCKS)/deb12.lock pyproject.toml
 	@# pip-compile ends with a warning about the two that are left out on purpose.
 	sed -i.bak '/^# WARNING: The following packages were not pinned/,$$d' $(LOCKS)/*.lock
 	rm -f $(LOCKS)/*.bak
 
-# Two builds of one commit are the same bytes: all times are the commit's.
-release: .venv/dev  ## build sdists and wheels of the commit into dist/, with their checksums
-	@git diff --quiet HEAD || { echo "expected a commit, got changed files: commit them, or git stash"; exit 2; }
+# Two builds of one commit are the same bytes: all times are the commit's, all tools are locked.
+RELEASE := SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv-release/bin/python
+
+release: .venv-release/lock  ## build sdists, wheels, Debian packages and SBOMs of the commit into dist/, with checksums
+	@test -z "$$(git status --porcelain)" || { echo "expected a commit, got changed files: commit them, or git stash -u"; exit 2; }
 	rm -rf dist
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir dist . >/dev/null
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir dist lab >/dev/null
+	$(RELEASE) -m build --no-isolation --outdir dist . >/dev/null
+	$(RELEASE) -m build --no-isolation --outdir dist lab >/dev/null
+	$(RELEASE) deploy/release.py
 	cd dist && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
 
 clean:
-	rm -rf .venv .venv-flower .venv-lock .venv-proto dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
+	rm -rf .venv .venv-flower .venv-lock* .venv-proto .venv-release dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The generator is old on purpose, and needs an environment of its own.
@@ -119,6 +130,11 @@ clean:
 	$(PYTHON) -m venv .venv-proto
 	.venv-proto/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["proto"], sep="\n")' >.venv-proto/wanted
 	.venv-proto/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-proto/wanted
+	@touch $@
+
+.venv-release/lock: $(LOCKS)/release.lock
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@
 
 # Flower pins versions of protobuf and rich that are not ours.

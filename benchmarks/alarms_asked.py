@@ -15,7 +15,7 @@ SIGMAS = 10.0
 STEADY_DAYS = 7
 TIMES = 1000.0
 
-CHOSEN = {"loop": "purge D", "engines": "core speed", "room": "m3.humidity"}
+CHOSEN = {"loop": "purge/D", "engines": "core speed", "room": "m3/humidity"}
 """A channel that nothing acts on."""
 
 NEXT = 100

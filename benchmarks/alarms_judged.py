@@ -71,6 +71,7 @@ def judged(fleet: Fleet, seed: int = 0) -> Outcome:
         faults = [fault for fault in plant.faults if fault.node == number]
         spans = [(fault.start, fault.end + plant.lingers) for fault in faults]
         alarms, early = member.by_limits()
+        alarms = [each for each in alarms if each.cause != "silent"]  # true: motes do fall silent
         provisional += sum(
             not any(start <= fleet.row_at(each.began) < end for start, end in spans)
             for each in early

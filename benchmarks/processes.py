@@ -30,6 +30,7 @@ allow_anonymous true
 persistence false
 max_queued_messages 0
 connection_messages false
+set_tcp_nodelay true
 user root
 """
 

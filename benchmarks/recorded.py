@@ -54,7 +54,7 @@ MARK = re.compile(r"<!-- measured (?P<script>\S+) (?P<hash>\w+) at (?P<commit>\w
 
 def mark_of(script: str) -> str:
     """Return the mark for figures that a script has printed now."""
-    return f"<!-- measured {script} {measured_hash(imported(script))[:16]} at {_commit()} -->"
+    return f"<!-- measured {script} {measured_hash(imported(script))[:16]} at {commit()} -->"
 
 
 def marked(text: str) -> str:
@@ -153,7 +153,7 @@ def circumstances(
         "measures": list(measures),
         "quick": quick,
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
-        "commit": _commit(),
+        "commit": commit(),
         "machine": f"{cpu()}, {os.cpu_count()} cores",
         "versions": {"python": platform.python_version(), **versions},
         "blas": list(pools),
@@ -209,7 +209,8 @@ def _plain(value: object) -> object:
     raise TypeError(f"expected a number or text in a table, got {type(value).__name__}")
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Return the commit that is checked out, shortened."""
     try:
         found = subprocess.run(  # noqa: S603 (our own)
             [shutil.which("git") or "git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"],

@@ -3,9 +3,9 @@
 *parent*: from successive reports of a client; *orders*: a parent that gives an order after each
 row; *members*: anybody in the group, from successive models; *before*: without floors. A row counts
 as recovered if two successive states differ by the weight of one row, and the difference is that
-row to .001 of the spread. By jobs: rows that follow from any number of sums of the job `moments`,
-with shares and seeds of an operator's choice, while rows come and go. 12 channels, 60 rows of each
-client, a report every 300 s, a model every 60 s, and one mean for all.
+row to .001 of the spread. By jobs: rows that follow from sums of `moments` and `kmeans`, with any
+shares and centers. 12 channels, 60 rows of each client, a report every 300 s, a model every 60 s,
+and one mean for all.
 """
 
 import heapq
@@ -21,7 +21,7 @@ from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
 from submerge.client.node import ClientNode
 from submerge.jobs.points import split
-from submerge.jobs.row_groups import RowGroups
+from submerge.jobs.row_groups import RowSets
 from submerge.protocol.machine import (
     Now,
     Publish,
@@ -123,20 +123,20 @@ def recovered(fleet: Fleet, names: list[str]) -> int:
 
 
 def by_jobs(jobs: int) -> tuple[int, int]:
-    """Return the rows that follow from sums of jobs with any seeds and shares, and all rows."""
+    """Return the rows that follow from sums of jobs with any shares and centers, and all rows."""
     rng = np.random.default_rng(2)
-    sample, seen = RowGroups(256, 1, rng), 0
-    sums = list[np.ndarray]()
-    for job in range(jobs):
+    sets, seen = RowSets(64, 1, rng), 0
+    sums = set[tuple[int, ...]]()
+    for _ in range(jobs):
         new = int(rng.integers(0, 12))
-        sample.add(np.arange(seen, seen + new, dtype=float)[:, None])
+        sets.add(np.arange(seen, seen + new, dtype=float)[:, None])
         seen += new
-        if len(sample) >= 8:
-            settings = {"seed": job, "held_out": float(rng.uniform(0, 0.9))}
-            points = split(sample.rows, settings, sample.order)
-            for part in (points.rows, points.held_out):
-                sums.append(np.bincount(part[:, 0].astype(int), minlength=12 * jobs) * 1.0)
-    members = np.array(sums)[:, :seen]
+        rows, order, _ = sets.draw(8)
+        points = split(rows, {"held_out": float(rng.uniform(0, 0.9))}, order)
+        told = (points.rows, points.groups), (points.held_out, points.groups_out)
+        for part, groups in told:
+            sums |= {tuple(part[groups == i, 0].astype(int)) for i in {*groups.tolist()}}
+    members = np.array([np.bincount(each, minlength=seen) for each in sorted(sums)], dtype=float)
     _, sigma, vt = np.linalg.svd(members, full_matrices=False)
     span = vt[sigma > 1e-9 * sigma[0]]
     # A row follows if its own sum is a combination of those that were told.

@@ -9,7 +9,13 @@ of the alarms that begin in an incident, those whose first channel is one of its
 of the false alarms, those during which a channel was above or below all of the training rows.
 
 Ways: *fleet* judges each machine by the model of all, about the machine's own mean; *own* is a fit
-of each machine's file alone; *rule* is `fit --node-by file`, the default.
+of each machine's file alone; *rule* is `fit --node-by file`, the default. *Clients* replay both
+parts from nothing, an hour's rows at a time, below a real root in virtual time, and go on learning
+on the test rows; of their alarms those count that are open in one of these.
+
+Promised: the same on the histories alone, which are not labelled: all machines are fitted by the
+first three fifths of their training rows, and the alarms on the other two fifths are counted, of
+two rates that are promised; *about* is the 90 % interval of a Poisson law.
 
 By rows: a machine with so many training rows (the mean of five places in its history) joins a fleet
 of the others, which have all theirs. A client's own objects learn them, one by one; then mean and
@@ -41,22 +47,25 @@ from unittest import mock
 import click
 import numpy as np
 from click.testing import CliRunner
+from scipy.stats import gamma
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import blas  # noqa: F401 (before numpy: it sets one thread)
 import measure
 import submerge
 from detectors import installed
+from fleet_in_time import Fleet
 from page import page
 from real_plants.case import Array
 from report import Table
+from submerge import Channel, Schema
 from submerge.client.monitor import NodeMonitor
 from submerge.client.monitor_state import MonitorState
 from submerge.history.detection import ByModel, RowJudge
 from submerge.history.knowledge import follow
 from submerge.judge.prepare import RowTime, prepare
 from submerge.protocol.machine import Now
-from submerge.protocol.settings import ClientSettings
+from submerge.protocol.settings import AlarmSettings, ClientSettings
 from submerge.protocol.summaries import Subspaces
 from submerge.sklearn import SubspaceDetector
 from submerge.stats.smoothing import ewma
@@ -137,14 +146,47 @@ def run(command: click.Command, *arguments: str) -> str:
     return result.stdout
 
 
-def alarms_of(files: Sequence[list[str]]) -> list[dict[str, Any]]:
+def alarms_of(files: Sequence[list[str]], *asked: str) -> list[dict[str, Any]]:
     """Fit training files, and return the alarms on the test files."""
     train, test = zip(*files, strict=True)
     with tempfile.TemporaryDirectory() as folder:
         by, model = ("--node-by", "file") if len(files) > 1 else (), f"{folder}/model"
         run(fit, *train, *by, "-o", model)
-        text = run(detect, *test, *by, "--model", model, "--json")
+        text = run(detect, *test, *by, "--model", model, "--json", *asked)
     return [json.loads(line) for line in text.splitlines()]
+
+
+class Replayed:
+    """Both parts of the rows of some machines, as `Fleet` reads those of a plant."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.nodes, self.period_s = len(servers), servers[0].period_s
+        channels = (Channel(f"c{i + 1}") for i in range(servers[0].test.shape[1]))
+        self.schema = Schema(tuple(channels), center="own")
+        self._parts = [np.concatenate([each.train, each.test]) for each in servers]
+        self.n_rows = max(map(len, self._parts))
+
+    def rows(self, node: int, start: int, stop: int) -> Array:
+        """Return rows of a machine; one that has fewer than the others has none at last."""
+        return self._parts[node][start:stop]
+
+
+def through_clients(servers: Sequence[Server]) -> list[dict[str, Any]]:
+    """Return the alarms of real clients on the test rows, as `detect` prints them."""
+    fleet, found = Fleet(Replayed(servers), AlarmSettings(), learns_scaling=True), []
+    for _ in fleet.run(label="clients"):
+        pass
+    fleet.ends()
+    for each, member in zip(servers, fleet.members, strict=True):
+        before = len(each.train)
+        for alarm in member.by_limits()[0]:
+            begun = fleet.row_at(alarm.began) - before
+            ended = fleet.row_at(alarm.ended) - before if alarm.ended else len(each.test)
+            if ended > 0:
+                rows = {"began": {"row": begun + 1}, "ended": {"row": ended + 1}}
+                why = {"cause": alarm.cause, "first": dict(alarm.first)}
+                found.append({"machine": each.name} | rows | why)
+    return found
 
 
 def counted(server: Server, alarms: Sequence[dict[str, Any]]) -> Counter[str]:
@@ -189,12 +231,38 @@ def alarmed(
         ways = {"fleet": alarms_of([*files.values()])}
     own = {each: alarms_of([pair]) for each, pair in files.items()}
     ways["own"] = [alarm | {"machine": each} for each, found in own.items() for alarm in found]
+    ways["clients"] = through_clients(servers)
     ways["rule"] = alarms_of([*files.values()])
     for way, alarms in ways.items():
         by = [counted(s, [each for each in alarms if each["machine"] == s.name]) for s in servers]
         yield name, way, *row_of(sum(by, Counter()))
     for server, counts in zip(servers, by, strict=True):
         yield server.name, "rule", *row_of(counts)
+
+
+def promised(name: str, servers: Sequence[Server]) -> Iterator[tuple[object, ...]]:
+    """Yield how many alarms come on later rows of the histories, for each rate and machine."""
+    parts = [(each, *np.split(each.train, [3 * len(each.train) // 5])) for each in servers]
+    halves = [
+        replace(each, train=train, test=test, label=np.zeros(len(test), bool), incidents=[])
+        for each, train, test in parts
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [written(each, Path(folder)) for each in halves]
+        for rate, span_s in ("day", WEEK_S / 7), ("week", WEEK_S):
+            alarms, many = alarms_of(files, "--at-most", f"1 false per {rate}"), Counter[str]()
+            for each in halves:
+                one = counted(each, [a for a in alarms if a["machine"] == each.name])
+                yield each.name, rate, *_kept(one, each.period_s / span_s)
+                many += one
+            yield name, rate, *_kept(many, halves[0].period_s / span_s)
+
+
+def _kept(found: Counter[str], each: float) -> tuple[object, ...]:
+    """Return alarms, those promised, their ratio with its interval, and the share in alarm."""
+    n, asked = found["false"], found["sound"] * each
+    low, high = (gamma.ppf(q, a) / asked if a else 0.0 for q, a in ((0.05, n), (0.95, n + 1)))
+    return n, asked, n / asked, f"{low:.2f} to {high:.2f}", found["open"] / found["sound"]
 
 
 def joined(server: Server, normal: Normal, rows: Array) -> MonitorState:
@@ -286,7 +354,7 @@ def room(quick: bool) -> list[Table]:
         measure.say(f"servers: expected the labelled servers in {FOLDER}, got none")
         sys.exit(2)
     warnings.simplefilter("ignore")  # of columns that say nothing, or are alike
-    raised, ages, missed, figures = [], [], [], dict[str, list[float]]()
+    raised, kept, ages, missed, figures = [], [], [], [], dict[str, list[float]]()
     names = [*SETS][: 1 if quick else None]
     for name in names:
         pattern, period_s = SETS[name]
@@ -299,6 +367,7 @@ def room(quick: bool) -> list[Table]:
             for but in measure.progress(["", *files], f"{name}: fits"):
                 some = [train for each, (train, _) in files.items() if each != but]
                 normals[but] = submerge.Model.fit(some, node_by="file").judge.normal
+        kept += promised(name, servers)
         for row, misses in aged(name, servers, normals, AGES[: 1 if quick else None]):
             ages, missed = [*ages, row], missed + misses
         for method, each in beside(name, servers, normals[""], 500 if quick else 5000):
@@ -312,9 +381,12 @@ def room(quick: bool) -> list[Table]:
     by = {f"{how}{way}": ".3f" for how in ("", "EWMA ") for way in ("own", "fleet", "rule", "lost")}
     lost = f"The rule loses more than {WITHIN_AUC} at: {', '.join(missed) or 'none'}."
     better = f"More precise than the rule by more than {WITHIN_AP}: {', '.join(more) or 'none'}."
+    promises = {"": "", "one a": "", "alarms": "d", "promised": ".1f", "realised / promised": ".2f"}
+    promises |= {"about": "", "in alarm": ".3f"}
     others = [(method, *each) for method, each in figures.items()]
     return [
         Table("Alarms", alarms, raised),
+        Table("Promised", promises, kept),
         Table("By rows", {"": "", "rows": ""} | by | {"alone": ".3f"}, ages, lost),
         Table("Beside other methods", {"": ""} | dict.fromkeys(heads, ".3f"), others, better),
     ]

@@ -22,6 +22,7 @@ from submerge_aggregator.refusals import Refusals
 from submerge_aggregator.server import Server
 from submerge_aggregator.storage import LastBackup
 from submerge_aggregator.store import Store
+from submerge_aggregator.telemetry import telemetry_of
 from submerge_aggregator.worker import CommitWorker
 from submerge_client import clock
 from submerge_client.command import signal_actions
@@ -70,7 +71,8 @@ def server_of(config: AggregatorConfig, *, inside: bool = False) -> Server:
     admission, credentials = make_admission(config), _credentials(config)
     downlinks = _downlinks(config, refusals, admits, admission)
     downlinks += _inside(config, refusals) if inside else []
-    notifier = make_notifier(config, clock.now)
+    telemetry = telemetry_of(os.environ, config.node)
+    notifier = make_notifier(config, clock.now, telemetry)
     # Below the root there is nothing to list: jobs are opened there, and answers are the root's.
     board = JobBoard(jobs_path(config.store)) if parent is None else None
     # Last, for it makes a file: a configuration that is refused leaves none.
@@ -97,6 +99,7 @@ def server_of(config: AggregatorConfig, *, inside: bool = False) -> Server:
         board=board,
         budget=MessageBudget(_waiting_bytes(config)),
         jobs=_jobs(config, board),
+        telemetry=telemetry,
     )
 
 
@@ -147,11 +150,17 @@ async def _run(config: AggregatorConfig) -> None:
     for number, act in signal_actions(server.stop).items():
         loop.add_signal_handler(number, act)
     await endpoints.start()
-    trimming = asyncio.create_task(limits.keep_trimmed())
+    beside = [asyncio.create_task(limits.keep_trimmed())]
+    if server.telemetry is not None:
+        from submerge_aggregator.http.metrics import all_families
+
+        sends = server.telemetry.run(partial(all_families, server))
+        beside.append(asyncio.create_task(sends))
     try:
         await server.run()
     finally:
-        trimming.cancel()
+        for task in beside:
+            task.cancel()
         await endpoints.stop()
 
 

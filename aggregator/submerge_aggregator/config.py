@@ -18,6 +18,7 @@ from submerge.protocol.settings import AggregatorSettings
 from submerge_aggregator.audit import AuditConfig
 from submerge_aggregator.downlink.config import GrpcListen, ListenConfig, MqttListen, SecurityConfig
 from submerge_aggregator.limits import has_room, largest_message
+from submerge_aggregator.noise import OpenDpNoise, noisy
 from submerge_aggregator.operators.config import OperatorsConfig
 from submerge_aggregator.page.config import PageConfig
 from submerge_client.config.alarms import Destinations
@@ -25,6 +26,7 @@ from submerge_client.config.links import Endpoint, RetryConfig, UplinkConfig, en
 from submerge_client.config.removed import AGGREGATOR
 from submerge_client.config.schemas import SchemaConfig
 from submerge_client.config.sections import (
+    AboveZero,
     AnyText,
     Name,
     NamePattern,
@@ -169,6 +171,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
     trusted : Names of nodes, with `*` and `?`, that count in full whatever they report.
     nodes : Patterns of the names that may join, report to and watch it, aggregators too. Left out:
         any name.
+    flow : Lines of nodes as a fault goes on from one to the next, the most upstream first.
     """
 
     summary: SummaryConfig = SummaryConfig()
@@ -177,6 +180,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
     bounds: Literal["on", "off"] = "on"
     trusted: tuple[NamePattern, ...] = ()
     nodes: tuple[NamePattern, ...] | None = None
+    flow: tuple[tuple[NodeName, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.schema is not None:
@@ -197,6 +201,7 @@ class GroupConfig(Section, frozen=True, kw_only=True):
             robust=self.robust,
             bounds=self.bounds == "on",
             trusted=self.trusted,
+            flow=self.flow,
             min_rows=SOON if soon else 10 * self.summary.start,
             given={} if schema is None else schema.given,
             has_room=partial(has_room, kept=self.summary.kept),
@@ -208,9 +213,12 @@ class FleetPrivacyConfig(Section, frozen=True, kw_only=True):
 
     floor : Whether new rows enter models, and reports upward, only once five children have eight
         each. Left out: in groups of five nodes or more. In smaller ones, true waits for all.
+    epsilon : At a root, what all its models together may tell of one row, at delta = 1e-6; they
+        carry noise then. Lowering it tells less, and needs more rows. Left out: no noise.
     """
 
     floor: bool | None = None
+    epsilon: AboveZero | None = None
 
 
 class AggregatorConfig(Section, frozen=True, kw_only=True):
@@ -350,10 +358,15 @@ class AggregatorConfig(Section, frozen=True, kw_only=True):
     @property
     def plans(self) -> dict[str, GroupPlan]:
         """Plans of the groups, for the node. Landmarks are read from their files."""
-        plans = {}
+        plans, epsilon = {}, self.privacy.epsilon
+        noise = None if epsilon is None else OpenDpNoise(epsilon)
         for name, group in self.groups.items():
             with placed("groups", name):
-                plans[name] = replace(group.plan, floor=self.privacy.floor)
+                plan = replace(group.plan, floor=self.privacy.floor)
+                if noise is not None:
+                    lags = 1 if group.schema is None else group.schema.lags
+                    plan = noisy(plan, noise, lags=lags)
+                plans[name] = plan
         return plans
 
 

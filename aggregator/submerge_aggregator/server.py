@@ -31,6 +31,7 @@ from submerge_aggregator.limits import MOST_BYTES, MessageBudget
 from submerge_aggregator.notify.notifier import AlarmNotifier
 from submerge_aggregator.operators.access import OrderLog
 from submerge_aggregator.storage import LastBackup
+from submerge_aggregator.telemetry import Telemetry
 from submerge_aggregator.worker import CommitWorker
 from submerge_client.logs import say
 from submerge_client.uplink import Came, Heard, Uplink
@@ -80,13 +81,14 @@ class Server:
         budget: MessageBudget | None = None,
         board: JobBoard | None = None,
         jobs: JobRuntime | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.worker, self.refusals = worker, worker.refusals
         self.ready = False
         self.parent = ParentLink(uplink, clock)
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self.downlinks, self.clock = tuple(downlinks), clock
-        self._admits, self._notifier = admits, notifier
+        self._admits, self._notifier, self.telemetry = admits, notifier, telemetry
         self.audit = AuditLog(None) if audit is None else audit
         self.history = HistoryRecorder(None) if history is None else history
         self.last_backup = LastBackup(None) if last_backup is None else last_backup
@@ -209,6 +211,8 @@ class Server:
             self.refusals.count("dropped", inbound.who)
             inbound.refuse("no room now, or no longer serving: ask again", "busy")
             return
+        if self.telemetry is not None:
+            self.telemetry.arrive(inbound)
         self._put(inbound)
 
     def _tell(self, event: Event) -> None:
@@ -273,6 +277,8 @@ class Server:
 
     def _perform(self, outs: Sequence[Out]) -> None:
         for out in outs:
+            if self.telemetry is not None:
+                self.telemetry.follow(out)
             match out:
                 case Down(inbound, _, _, kind, data) if inbound is not None:
                     inbound.answer(kind, data)
@@ -342,6 +348,8 @@ class Server:
         await loop.run_in_executor(None, self.history.close)
         self.audit.record("stop")
         await loop.run_in_executor(None, self.audit.close)
+        if self.telemetry is not None:  # once the store is closed: it may wait for a collector
+            await loop.run_in_executor(None, self.telemetry.close)
         sent, heard = self.parent.sent_bytes, self.parent.heard_bytes
         traffic: dict[str, Any] = {"sent_bytes": sent, "heard_bytes": heard}
         if self._unreported():

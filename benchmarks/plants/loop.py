@@ -147,7 +147,7 @@ def _draw(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, 
     right: tuple[str, ...]
     sign, size, days = float(rng.choice([-1, 1])), rng.uniform(), rng.uniform(1.0, 2.0)
     if kind == "feed":
-        right = ("reactor feed B", "purge B", "purge", "purge valve")
+        right = ("reactor feed/B", "purge/B", "purge", "purge valve")
         return right, 0.04 + 0.02 * size, days
     if kind == REVERSED:
         return NAMES[_GAS[int(rng.integers(len(_GAS)))]], 0.0, days

@@ -7,6 +7,7 @@ windows to the back wall. The readings are those of `Room`, every other snapshot
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from plants.faults import Injected, Where, check_faults, check_range, place_faul
 from plants.reversed import KIND as REVERSED
 from plants.reversed import ReversedSensors, with_reversed
 from submerge import Array, Schema
-from submerge_lab.crowd.motes import CHANNELS, NODES, RANK, SCALING
+from submerge_lab.crowd import motes
+from submerge_lab.crowd.motes import NODES, RANK, SCALING
 from submerge_lab.plants.room import DAY, PAGE, Room
 from submerge_lab.plants.room_faults import KINDS as ACTING
 from submerge_lab.plants.room_faults import QUANTITIES, SIZES, SNAPSHOT_S, Fault
@@ -27,6 +29,9 @@ KINDS = (*ACTING, REVERSED)
 
 EVERY = 2
 """A node reads one of so many snapshots."""
+
+CHANNELS = tuple(replace(each, name=each.name.replace(".", "/")) for each in motes.CHANNELS)
+"""A mote is a device."""
 
 NAMES = tuple(channel.name for channel in CHANNELS)
 SCALES = dict(zip(QUANTITIES, SCALING.scale, strict=False))
@@ -131,7 +136,7 @@ class RoomNodes:
 
 def _mote(fault: Injected) -> Fault:
     """Return a node's fault as a fault of a mote in its building."""
-    row, quantity = fault.channels[0].split(".")
+    row, quantity = fault.channels[0].split("/")
     mote = NODES * (int(row[1:]) - 1) + fault.node % NODES + 1
     kind: Any = fault.kind
     size = fault.size * SCALES[quantity]
@@ -142,7 +147,7 @@ def _draw(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, 
     """Draw channels, size and days of a fault, as `Room` does."""
     if kind == REVERSED:
         mote = int(rng.integers(ROWS)) + 1
-        return (f"m{mote}.temperature", f"m{mote}.humidity"), 0.0, rng.uniform(1.0, 2.0)
+        return (f"m{mote}/temperature", f"m{mote}/humidity"), 0.0, rng.uniform(1.0, 2.0)
     mote_kind: Any = kind  # a plant's kinds are plain strings
     sizes = SIZES[mote_kind]
     row, quantity = int(rng.integers(ROWS)) + 1, str(rng.choice(list(sizes)))
@@ -150,5 +155,5 @@ def _draw(rng: np.random.Generator, kind: str) -> tuple[tuple[str, ...], float, 
     sign = -1.0 if quantity == "voltage" else float(rng.choice([-1, 1]))
     signed = kind in ("drift", "offset")
     names = (quantity, "humidity", "voltage") if kind == "dying" else (quantity,)
-    channels = tuple(f"m{row}.{name}" for name in names)
+    channels = tuple(f"m{row}/{name}" for name in names)
     return channels, sign * size if signed else size, rng.uniform(1.0, 2.0)

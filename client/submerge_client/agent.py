@@ -24,6 +24,7 @@ from submerge.protocol.machine import (
     Flush,
     Keep,
     Linked,
+    NewCertificate,
     Note,
     Now,
     Reading,
@@ -282,6 +283,8 @@ class Agent:
                     self._scores.write(ScoredBlock(effect, schema, first, now.wall, alarms))
                 case Alarmed():
                     self._sinks.update(effect.alarms)
+                case NewCertificate(certificate) if self._credentials is not None:
+                    self._notes.write(self._credentials.renewed(certificate), now.steady)
                 case Note():
                     self._notes.write(effect, now.steady)
                     if effect.what == "join refused":

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agent:
     """Return an agent that has not started yet."""
-    credentials = Credentials(tls_of(config.uplink, config.kit), node=config.node)
+    tls = tls_of(config.uplink, config.kit)
+    credentials = Credentials(tls, node=config.node)
     schema = config.built_schema
     habits = config.state.with_name(f"{config.state.name}.habits")
     out = sys.stdout.buffer if stdout is None else stdout
@@ -64,6 +65,8 @@ def build_agent(config: ClientConfig, *, stdout: BinaryIO | None = None) -> Agen
         clock=clock.now,
         rng=rng,
         ended=clusters.take,
+        tls=tls,
+        masked=config.privacy.masked,
     )
     return Agent(
         node,

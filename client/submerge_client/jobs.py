@@ -22,7 +22,7 @@ from submerge._linalg import Array
 from submerge.client.node import ClientNode
 from submerge.features import OpenLandmarks
 from submerge.jobs.landmark_sample import LandmarkSample
-from submerge.jobs.row_groups import RowGroups
+from submerge.jobs.row_groups import LEAST_ROWS, MOST_ATTEMPTS, RowSets
 from submerge.judge.prepare import Block, prepare
 from submerge.protocol.machine import Effect, Keep, Note, Now, Scored, Start, Tick
 from submerge.protocol.names import RandomSource
@@ -34,9 +34,11 @@ from submerge_client.uplink import JobQueue, TooLarge
 if TYPE_CHECKING:
     from submerge.jobs.job import Job, JobOutcome
     from submerge.jobs.machine import JobEffect, JobEvent, JobHeard
+    from submerge.jobs.masks import Masking
     from submerge.jobs.member import JobMember
     from submerge.jobs.membership import ClusterMembership
     from submerge.jobs.points import HeldRows
+    from submerge_client.uplink.tls import Tls
 
 MOST_FILE = 2 << 20  # bytes of a file that is read: the header has up to half of it
 
@@ -90,21 +92,16 @@ class KeptClusters:
         say("clusters kept", job=job.id, clusters=len(kept.centers), bytes=kept.nbytes)
 
     def _load(self, path: Path) -> None:
-        try:
-            with path.open("rb") as file:
-                data = file.read(MOST_FILE + 1)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            say("clusters not read", level="warning", why=str(error))
+        if not path.exists():
             return
         from submerge.jobs.arrays import unpack
         from submerge.jobs.job import Job
 
         try:
-            header, arrays = unpack(data)
+            with path.open("rb") as file:
+                header, arrays = unpack(file.read(MOST_FILE + 1))
             job = Job.read(header)
-        except PeerError as error:
+        except (OSError, PeerError) as error:
             say("clusters not read", level="warning", why=str(error))
             return
         if job.group == self._group and (kept := _membership(job, arrays)) is not None:
@@ -137,7 +134,7 @@ class HeldSample:
         self.most, self._rng = most, rng
         self._lock = threading.Lock()
         self._fingerprint = ""
-        self._sample: RowGroups | LandmarkSample | None = None
+        self._sample: RowSets | LandmarkSample | None = None
 
     def __len__(self) -> int:
         return 0 if self._sample is None else len(self._sample)
@@ -147,14 +144,14 @@ class HeldSample:
         """Whether its rows are there to choose landmarks from, one by one."""
         return isinstance(self._sample, LandmarkSample)
 
-    def read(self) -> tuple[str, Array, Array]:
-        """Return the schema's fingerprint, a copy of the rows (n, channels), and their order."""
+    def draw(self, attempts: int) -> tuple[str, Array, Array, int]:
+        """Return the schema's fingerprint, rows (n, channels), their order, and attempts."""
         with self._lock:
             sample = self._sample
-            if isinstance(sample, RowGroups):
-                return self._fingerprint, sample.rows, sample.order
+            if isinstance(sample, RowSets):
+                return (self._fingerprint, *sample.draw(attempts))
             rows = np.empty((0, 0)) if sample is None else sample.rows
-            return self._fingerprint, rows, np.array([self._rng.random() for _ in rows])
+            return self._fingerprint, rows, np.array([self._rng.random() for _ in rows]), attempts
 
     def see(self, rows: Array, effects: Iterable[Effect], node: ClientNode) -> None:
         """Take what a node has learnt of rows (n, channels), given in their units."""
@@ -174,7 +171,7 @@ class HeldSample:
     def _begin(self, fingerprint: str, schema: Schema, *, raw: bool) -> None:
         with self._lock:
             self._fingerprint = fingerprint
-            self._sample = RowGroups(self.most, schema.width, self._rng)
+            self._sample = RowSets(self.most, schema.width, self._rng)
             if isinstance(schema.features, OpenLandmarks):
                 known = self.most, schema.width, schema.features.kernel, self._rng
                 self._sample = LandmarkSample(*known, raw=raw)
@@ -229,8 +226,8 @@ class SharedPoints:
 
 IDLE_S = 60.0  # how long the thread waits for another job before it ends
 CLOSE_S = 2.0  # for a round that is being computed when the client ends
-LEAST_ROWS = 8  # sums over fewer rows say too much of each
 
+MASKED_ALONE = "it takes part in masked jobs alone: [privacy] masked = true"
 TAKES_NONE = "it takes no part in jobs: job_rows = 0"
 
 
@@ -250,8 +247,11 @@ class ClientJobs:
         clock: Callable[[], Now],
         rng: RandomSource,
         ended: Callable[[JobOutcome], None] = lambda _: None,
+        tls: Tls | None = None,  # whose certificate signs keys for masked jobs
+        masked: bool = False,  # it takes part in no others
     ) -> None:
         self.rows, self.sent_bytes = rows, 0
+        self._tls, self._masked = tls, masked
         self._ended = ended
         self._node, self._group, self._parent = node, group, parent
         self._send, self._clock, self._rng = send, clock, rng
@@ -337,9 +337,19 @@ class ClientJobs:
 
         budget = PointBudget(self._share_points if self._shared is not None else 0)
         record = None if self._shared is None or not budget.per_day else self._shared.read()
-        member = JobMember(self._node, self._held, self._rng, budget=budget, room=room_for_jobs)
+        more: Any = {"budget": budget, "room": room_for_jobs, "masking": self._masking()}
+        member = JobMember(self._node, self._held, self._rng, **more)
         member.step(Start({} if record is None else {RECORD: record}), now)
         return member
+
+    def _masking(self) -> Masking | str:
+        if self._tls is None or not self._tls.proves:
+            return "it has no certificate to sign keys with, which masked sums need"
+        try:
+            from submerge_client.masking import KitMasking
+        except ImportError:
+            return "it has no cryptography to mask sums with: pip install 'submerge[private]'"
+        return KitMasking(self._node, self._group, self._tls)
 
     def _perform(self, effect: JobEffect, now: Now) -> None:
         from submerge.jobs.machine import JobEnded, SendJob
@@ -366,15 +376,24 @@ class ClientJobs:
                 self._notes.write(effect, now.steady)
 
     def _held(self, job: Job) -> HeldRows | str:
+        from submerge.jobs.kinds import is_masked
         from submerge.jobs.points import HeldRows
 
         if job.group != self._group:
             return "another group"
+        masked = is_masked(job.settings)
+        if self._masked and not masked:
+            return MASKED_ALONE
         if not self.rows.most:
             return TAKES_NONE
         if self.rows.chooses and job.kind != "landmarks":
             return "its group has still to choose landmarks"
-        fingerprint, rows, order = self.rows.read()
+        # A masked sum is the only one that its rows are in: others would have a difference to it.
+        spent = MOST_ATTEMPTS if masked else job.attempts
+        fingerprint, rows, order, attempts = self.rows.draw(spent)
+        if len(rows) < LEAST_ROWS:
+            return f"it has {len(self.rows)} complete rows yet, {LEAST_ROWS} needed"
+        if attempts > MOST_ATTEMPTS:
+            return f"its rows had {MOST_ATTEMPTS} attempts of jobs: it waits for as many new rows"
         say("job begins", job=job.id, kind=job.kind, rows=len(rows))
-        few = f"it has {len(rows)} complete rows yet, {LEAST_ROWS} needed"
-        return HeldRows(fingerprint, rows, order) if len(rows) >= LEAST_ROWS else few
+        return HeldRows(fingerprint, rows, order)

@@ -5,6 +5,7 @@ It has key, certificate and authority, replaced as a whole: never a new certific
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,26 @@ class Kit(NamedTuple):
     key: bytes
     cert: bytes
     authority: bytes
+
+    def with_certificate(self, text: bytes, certificate: bytes) -> bytes:
+        """Return the kit's `text` with another certificate, and without a line on its end."""
+        head, own, rest = text.replace(b"\r\n", b"\n").partition(self.cert)
+        lines = [each for each in head.splitlines(keepends=True) if not each.startswith(b"until:")]
+        return b"".join(lines) + certificate.strip() + b"\n" + rest if own else text
+
+
+def renewed_place(kit: Path) -> Path:
+    """Return where a kit is renewed: in its place, or where systemd lends it, in the state."""
+    lent, state = os.environ.get("CREDENTIALS_DIRECTORY"), os.environ.get("STATE_DIRECTORY")
+    if lent and state and kit.is_relative_to(lent):
+        return Path(state.partition(":")[0], f"renewed-{kit.name}")
+    return kit
+
+
+def in_use(kit: Path) -> Path:
+    """Return a kit, or what has come in its place since."""
+    renewed = renewed_place(kit)
+    return renewed if renewed.exists() else kit
 
 
 def read_kit(path: Path) -> Kit:

@@ -74,6 +74,9 @@ class Schema:
         What is subtracted before variation is measured.
     half_life : float, optional
         Seconds after which a reading counts half. Without it, readings never fade.
+    clip : float, optional
+        Length at which a scaled row is cut off before it is learnt, where models carry noise; such
+        a group sends sums of rows (`pca.row_sums`).
     """
 
     channels: tuple[Channel, ...] | int
@@ -81,6 +84,7 @@ class Schema:
     features: FeatureMap = field(default_factory=Identity)
     center: Center = "fleet"
     half_life: float | None = None
+    clip: float | None = None
 
     def __post_init__(self) -> None:
         names: tuple[str, ...] = ()
@@ -102,6 +106,13 @@ class Schema:
             raise UsageError(f'center must be "fleet", "own" or "none", got {self.center!r}')
         if self.half_life is not None and not 0 < self.half_life < np.inf:
             raise UsageError(f"half_life must be a positive time in seconds, got {self.half_life}")
+        if self.clip is not None:
+            if not 0 < self.clip < np.inf:
+                raise UsageError(f"clip must be a positive length, got {self.clip}")
+            if not (self.linear and self.center == "fleet" and self.half_life is None):
+                raise UsageError(
+                    "clip is for rows that do not fade, without a kernel, about one mean"
+                )
 
     @classmethod
     def anonymous(cls, dim: int, *, center: Center = "fleet") -> Schema:
@@ -119,6 +130,7 @@ class Schema:
             channels, scaling, half_life = (
                 content.pop(key) for key in ("channels", "scaling", "half_life")
             )
+            clip = content.pop("clip", None)
             schema = cls(
                 channels if type(channels) is int else tuple(Channel(*c) for c in channels),
                 scaling=scaling
@@ -127,6 +139,7 @@ class Schema:
                 ),
                 features=features,
                 half_life=None if half_life is None else float.fromhex(half_life),
+                clip=None if clip is None else float.fromhex(clip),
                 **content,
             )
         except (
@@ -186,6 +199,8 @@ class Schema:
             "center": self.center,
             "half_life": None if self.half_life is None else float(self.half_life).hex(),
         }
+        if self.clip is not None:  # texts without it are as ever
+            content["clip"] = float(self.clip).hex()
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return text.encode()
 
@@ -202,7 +217,8 @@ class Schema:
         may come and go, and scale in another way. Any other schema is alone in its family: a kernel
         mixes channels, and can drop none of them.
         """
-        if isinstance(self.channels, int) or not self.linear or self.center == "none":
+        alone = not self.linear or self.center == "none" or self.clip is not None
+        if isinstance(self.channels, int) or alone:
             return self.fingerprint
         half_life = "" if self.half_life is None else float(self.half_life).hex()
         return hashlib.sha256(f"linear {self.center} {half_life}".encode()).hexdigest()
@@ -213,10 +229,11 @@ class Schema:
         return isinstance(self.features, Identity)
 
     def is_like(self, other: Schema) -> bool:
-        """Return whether they differ at most in scaling, gamma, landmarks `other` leaves open."""
+        """Return whether they differ at most in what `other` leaves open."""
         scaling = None if other.scaling is None else self.scaling
+        clip = None if other.clip is None else self.clip
         features = as_left_open(self.features, other.features)
-        return replace(self, scaling=scaling, features=features) == other
+        return replace(self, scaling=scaling, features=features, clip=clip) == other
 
     def scaled(self, readings: Array) -> Array:
         """Return readings (n, channels), given in their units, scaled: (n, channels)."""

@@ -118,7 +118,7 @@ def test_drawn_faults_are_of_every_kind_and_begin_after_the_quiet_days(name):
 # -- sensors that are out of order -----------------------------------------------------
 
 PLACES = {
-    "loop": "purge E",
+    "loop": "purge/E",
     "engines": "core speed",
 }
 """Sensors that nothing acts on, so that what is changed is what is read."""
@@ -180,9 +180,9 @@ def test_a_stuck_sensor_repeats_one_reading(name):
 # -- sensors that are the wrong way round: only correlations show it ----------------------
 
 UNITS = {
-    "loop": ("purge A", "purge B"),
+    "loop": ("purge/A", "purge/B"),
     "engines": ("core speed",),
-    "room": ("m2.temperature", "m2.humidity"),
+    "room": ("m2/temperature", "m2/humidity"),
 }
 
 
@@ -271,15 +271,15 @@ def test_analyzers_repeat_themselves_and_flows_do_not():
     def news(name):
         return np.mean(np.diff(rows[:, LOOP.index(name)]) != 0)
 
-    assert news("purge E") == pytest.approx(1 / 2, abs=0.02)
-    assert news("product E") == pytest.approx(1 / 5, abs=0.02)
+    assert news("purge/E") == pytest.approx(1 / 2, abs=0.02)
+    assert news("product/E") == pytest.approx(1 / 5, abs=0.02)
     assert news("feed A") > 0.99
 
 
 @pytest.mark.parametrize(
     ("kind", "channels", "size", "shows", "up"),
     [
-        ("feed", ("reactor feed B",), 0.05, "reactor feed B", True),
+        ("feed", ("reactor feed/B",), 0.05, "reactor feed/B", True),
         ("cooling", ("reactor cooling valve",), 0.2, "reactor cooling valve", True),
         ("cooling", ("reactor cooling valve",), 0.2, "reactor cooling outlet", False),
         ("bias", ("reactor temperature",), 12.0, "reactor cooling valve", True),

@@ -28,8 +28,13 @@ def enters(page, secret):
 
 
 def test_a_token_begins_a_session_and_a_button_ends_it(fleet, visit):
-    """The person comes back to where they were, and reads who they are."""
-    page = visit(stranger=True).page()
+    """The person comes back to where they were, and reads who they are.
+
+    What the page's script asks for while the session ends is refused.
+    """
+    visited = visit(stranger=True)
+    visited.expects("401 GET /data/")
+    page = visited.page()
     page.goto(f"{fleet.origin}/alarms?group=room")
     enters(page, fleet.token("anna", "judge"))
     page.wait_for_url("**/alarms?*")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from submerge.protocol.summaries import Method
+from support.alarmed import alarm
 from support.axe import violations
 from support.guarded import Guarded
-from support.paged_fleet import AT, OPEN, SCHEMA, PagedFleet, rows_of
+from support.paged_fleet import AT, NODES, OPEN, SCHEMA, PagedFleet, rows_of
 from support.views import VIEWS, opened
 
 pytestmark = pytest.mark.slow
@@ -61,6 +62,44 @@ def test_every_view_has_one_title_and_says_where_one_is(shown, view):
     here = {"node": "Fleet", "tree": "Fleet", "login": None, "unknown": None}
     expected = here.get(view, view.capitalize())
     assert ([] if expected is None else [expected]) == marked
+
+
+@pytest.fixture(scope="module")
+def night(chromium, tmp_path_factory):
+    """Return a page of a fleet with an incident of three machines, and one that is unlike them."""
+    with (
+        PagedFleet(tmp_path_factory.mktemp("root")) as fleet,
+        Guarded(chromium, at=AT) as visited,
+    ):
+        visited.has_session(fleet, "operate")
+        for i, node in enumerate(NODES[2:5]):
+            fleet.reports(node, alarm(node, 10 + i, top=(("pressure", 1.0),)), seed=i)
+        rows = rows_of(7)
+        rows[:, 2] = rows[:, 2].mean() + 0.5 * (rows[:, 2] - rows[:, 2].mean())
+        fleet.house.hears("odd-1", rows, schema=SCHEMA)
+        yield fleet, visited.page()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_an_incident_and_the_odd_one_out_are_for_everybody(night, scheme, width):
+    """On a phone and a desk, in both colour schemes, and by keys alone."""
+    fleet, page = night
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    for view, what in (
+        ("now", "#state:has-text('1 incident: pump-3 first')"),
+        ("alarms", "#open th:has-text('incident-pump-3')"),
+        ("fleet", "#odd p:has-text('odd-1: outflow follows')"),
+    ):
+        opened(page, fleet.origin, view).wait_for_selector(what)
+
+        assert [] == violations(page)
+        assert width == page.evaluate("document.documentElement.scrollWidth")
+    odd = page.locator("#odd a").first
+    odd.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/node?*node=odd-1*")
 
 
 def test_a_node_says_how_it_learns_and_by_what_it_is_judged(fleet, visit):

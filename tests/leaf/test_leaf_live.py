@@ -79,6 +79,8 @@ class Device:
     def _run(self) -> None:
         while not self._over.wait(0.01):
             with self.lock:
+                if self._over.is_set():  # killed while it waited for the lock
+                    return
                 while not self._came.empty():
                     self._take(self._came.get())
                 sent = self.leaf.send(self._now())

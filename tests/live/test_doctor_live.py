@@ -268,5 +268,5 @@ def test_rules_that_forbid_it_are_told(mosquitto, tmp_path):
     (found,) = kept_by(mosquitto)
 
     assert "fails" == found.state
-    assert "its access rules forbid a message" in found.message
+    assert "refuses a message of submerge:f:doctor:root: not authorized" in found.message
     assert "submerge pki acl" in found.hint

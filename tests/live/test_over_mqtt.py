@@ -249,7 +249,7 @@ def test_a_broker_that_hangs_up_is_not_stormed(monkeypatch):
     one time in six, would allow more tries.
     """
     monkeypatch.setattr(lines.SystemEntropy, "random", lambda _: 0.5)
-    granted = b"\x20\x02\x00\x00"
+    granted = b"\x20\x03\x00\x00\x00"
     with answering(lambda visitor: (visitor.recv(999), visitor.sendall(granted))) as server:
         child, ear = uplink(server), Ear()
         began = time.monotonic()

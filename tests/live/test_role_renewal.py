@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("grpc")
 pytest.importorskip("cryptography")
 
+from submerge.errors import UsageError
 from submerge.protocol.permission import Permission
 from submerge_aggregator.questions.views import socket_of
+from submerge_client.kit import read_kit
 from submerge_files.console.admin_client import AdminClient
 from submerge_files.console.ways import NoAnswer, UnixSocket
+from submerge_operate import cli
 from support.certified import LOOPBACK, Certified
 from support.kills import configs
 from support.patience import until
@@ -134,6 +138,38 @@ def test_no_node_is_ever_unable_to_report(fleet, order):
         fleet.start(node, "[listen]\nlegacy_kits = false\n")
     fleet.feeds()
 
+    assert [] == fleet.refusals()
+
+
+def test_a_certificate_comes_over_the_wire_through_a_site(fleet, tmp_path: Path):
+    """The pump puts it into its kit, goes on reporting, and the root hears when it ends."""
+    for node in ALL:
+        fleet.renew(node, ROLES[node])
+        fleet.start(node)
+    fleet.feeds()
+    kit = fleet._folder / f"{PUMP}.kit"
+    before = read_kit(kit)
+    maker = Certified(tmp_path / "new")
+    maker.authority = fleet._kits.authority
+    sent = maker.kit(PUMP, permission=ROLES[PUMP], lasts_s=7200.0, key_of=kit)
+    store = str(fleet._folder / f"{ROOT}.db")
+    ran = CliRunner().invoke(cli.submerge, ["nodes", "renew", str(sent), "--store", store])
+    assert (0, "certificates sent: 1\n") == (ran.exit_code, ran.output)
+    both = [str(sent), str(fleet._folder / f"{SITE}.kit")]
+    ran = CliRunner().invoke(cli.submerge, ["nodes", "renew", *both, "--store", store])
+    said = "certificates sent: 1\nnot sent: site: clients alone take theirs so, got a kit of role"
+    assert (1, f"{said} aggregator\n") == (ran.exit_code, ran.output)
+
+    wrong = [str(sent), str(fleet._folder / "pump.toml")]
+    ran = CliRunner().invoke(cli.submerge, ["nodes", "renew", *wrong, "--store", store])
+    assert (True, "") == (isinstance(ran.exception, UsageError), ran.output)
+
+    said = fleet._now[PUMP].until("certificate renewed")
+    assert str(kit) == said.facts["kit"]
+    assert (before.key, read_kit(sent).cert) == read_kit(kit)[1:3]
+    fleet.feeds()
+    fleet.start(PUMP)
+    fleet.feeds()
     assert [] == fleet.refusals()
 
 

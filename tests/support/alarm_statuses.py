@@ -31,6 +31,7 @@ from submerge.protocol.alarm_status import (
 from submerge.protocol.desired_state import MOST_AT_ONCE, MOST_VERDICTS, DesiredState
 from submerge.stats.block_length import LONGEST
 from submerge.stats.block_maxima import BlockMaxima
+from submerge.stats.departures import Departures
 from submerge.stats.duty import DutyCycles
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, QuantileSketch, empty
@@ -201,6 +202,7 @@ def monitors(draw: Any, models: st.SearchStrategy[Any]) -> MonitorState:
         silences=draw(st.none() | columns(SilentChannels.none(width))),
         unsure=draw(st.none() | squares),
         duty=draw(st.none() | columns(DutyCycles.none(width))),
+        departures=draw(st.none() | columns(Departures.none(width))),
     )
 
 

@@ -21,27 +21,13 @@ def orthonormal(basis: np.ndarray, tolerance: float = 1e-12) -> None:
     assert defect <= (1e-5 if basis.dtype == np.float32 else tolerance), defect
 
 
-def same_however_cut(
-    whole: Subspace, cut: Subspace, truth: Twin, *, blocks: int, follows_calls: bool
-) -> None:
-    """What two engines have learnt from the same rows in other calls: the same bytes.
-
-    `follows_calls`: of the exact path at a fixed rank and without a block size. Only there blocks
-    follow the calls, and scatter, mean, weight and energy are the same to rounding, `tolerance`.
-    """
-    if not follows_calls:
-        assert whole.basis.tobytes() == cut.basis.tobytes()
-        assert whole.sigma.tobytes() == cut.sigma.tobytes()
-        assert whole.mean.tobytes() == cut.mean.tobytes()
-        assert whole.weight == cut.weight
-        assert whole.energy == cut.energy
-        return
-    size, slack = truth.eigenvalues[0], tolerance(truth, blocks=blocks)
-    assert np.isclose(whole.weight, cut.weight, rtol=1e-12)
-    scale = max(1e-300, float(np.abs(truth.mean).max()), (size / truth.weight) ** 0.5)
-    assert np.abs(whole.mean - cut.mean).max() <= 1e-11 * scale
-    assert np.isclose(whole.energy, cut.energy, rtol=1e-11, atol=slack)
-    assert np.abs(scatter_of(whole) - scatter_of(cut)).max() <= slack
+def same_bytes(whole: Subspace, cut: Subspace) -> None:
+    """What two engines have learnt from the same rows in other calls: the same bytes."""
+    assert whole.basis.tobytes() == cut.basis.tobytes()
+    assert whole.sigma.tobytes() == cut.sigma.tobytes()
+    assert whole.mean.tobytes() == cut.mean.tobytes()
+    assert whole.weight == cut.weight
+    assert whole.energy == cut.energy
 
 
 def tolerance(truth: Twin, *, blocks: int, single: bool = False) -> float:

@@ -57,7 +57,8 @@ def _bytes(data: bytes) -> dict[str, Any]:
         return {"text": text}
     for form in ("<f8", "<f4"):
         if len(data) % np.dtype(form).itemsize == 0:
-            values = np.frombuffer(data, form).astype(np.float64)
+            with np.errstate(invalid="ignore"):  # whole numbers may look like NaN of a kind
+                values = np.frombuffer(data, form).astype(np.float64)
             size = np.abs(values)
             ordinary = (size == 0) | np.isnan(size) | ((size > SIZES[0]) & (size < SIZES[1]))
             # Not minus zero, nor another NaN than the usual: they would be shown alike.

@@ -6,16 +6,28 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.operators.quarantine import QuarantineEntry, Slip
 from submerge.aggregator.rows.influence import GroupTime
 from submerge.aggregator.rows.ledger import Membership
 from submerge.aggregator.rows.pool import Row, Sealed
+from submerge.aggregator.rows.releases import Release
 from submerge.aggregator.upward import Lineage
 from submerge.jobs.job import Job
+from submerge.pca.row_sums import RowSums
 from submerge.protocol.alarm_status import AlarmStatus
-from submerge.protocol.desired_state import DesiredState
-from submerge.protocol.messages import Census, Counts, EarlierSums, Incarnation, Left, Pin
+from submerge.protocol.desired_state import DesiredState, Missed
+from submerge.protocol.messages import (
+    Census,
+    Counts,
+    EarlierSums,
+    Incarnation,
+    Left,
+    Pin,
+    Told,
+)
 from submerge.protocol.summaries import KernelSummary
 from submerge_proto.kept.aggregator import history_from
 from submerge_proto.kept.records import ReceivedReports
@@ -261,6 +273,46 @@ def of_looks() -> dict[Any, Any]:
     """A row whose alarms say what they look like."""
     report = parts.report("pump-7", "pumps", LIVES[0], 12, summary=parts.whole(), final=False)
     return _row(golden_blocks.report_with_looks(report), 1)
+
+
+def of_missed() -> dict[Any, Any]:
+    """Faults of a node that raised no alarm; there was none in one of these times after all."""
+    missed = Missed(NOW - 7200, NOW - 3600, "flow"), Missed(NOW - 90, NOW - 30, withdrawn=True)
+    return {
+        ("wishes", "pumps"): {"pump-6": DesiredState("pump-6", 1_700_086_400_704, missed=missed)}
+    }
+
+
+def of_noise() -> dict[Any, Any]:
+    """A root whose models carry noise: sums of a client's rows and of a site's, and a release."""
+    schema = replace(LINEAR, half_life=None, center="fleet", clip=4.0)
+    none = RowSums.none(schema.fingerprint, schema.dim, 4.0)
+    rows = np.arange(3.0 * schema.dim).reshape(3, schema.dim) / 16 - 0.5
+    sums = none.with_rows(rows)
+    numbers = np.arange(len(sums.numbers)) * 1_000_003 - 7_000_021
+    release = Release(
+        rho=0.185,
+        spent=0.01,
+        share=0.0875,
+        number=6,
+        told=Told(17, 0.0975),
+        rows=3,
+        left=2,
+        fingerprint=schema.fingerprint,
+        noises={2: numbers, 1: -numbers},
+        summary=replace(parts.whole(dtype="<f8"), schema=schema.fingerprint),
+    )
+    named = {"summary": sums, "fingerprint": schema.fingerprint, "moments": None}
+    counts = Counts(learnt=3, withheld=91, lost=92)
+    site = replace(_below("pumps", sums), fingerprint=schema.fingerprint, counts=counts, left=2)
+    site = replace(site, told=Told(18, 0.125))
+    report = parts.report("pump-3", "pumps", LIVES[0], 12, final=False, **named)
+    return {
+        ("left", "pumps"): 1,
+        ("release", "pumps"): release,
+        **_row(replace(report, counts=counts), 1),
+        **_row(site, 2),
+    }
 
 
 def _with_earlier_sums(report: Any) -> Any:

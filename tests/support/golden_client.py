@@ -16,8 +16,9 @@ from submerge.client.pending_finals import Past
 from submerge.pca.own_scatter import KAPPAS, OwnScatter
 from submerge.protocol.alarm_status import Looks
 from submerge.protocol.desired_state import DesiredState
-from submerge.protocol.messages import Counts, Incarnation, Pin
+from submerge.protocol.messages import Counts, Incarnation, Pin, Told
 from submerge.protocol.summaries import Method
+from submerge.stats.departures import Departures
 from submerge.stats.duty import DutyCycles
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
@@ -177,6 +178,12 @@ def of_a_narrow_group() -> dict[Any, Any]:
     }
 
 
+def of_a_group_with_noise() -> dict[Any, Any]:
+    """The model of a group whose models carry noise."""
+    held = of_a_linear_group()
+    return {("model",): replace(held["model",], epsilon=0.75, told=Told(19, 0.375))}
+
+
 def of_a_group_with_a_rank() -> dict[Any, Any]:
     """A client whose root has chosen a rank."""
     kept = of_a_linear_group()
@@ -261,6 +268,26 @@ def of_two_states() -> dict[Any, Any]:
     status = replace(status, alarms=tuple(replace(a, **more) for a in status.alarms))
     first = replace(first, report=replace(first.report, alarm_status=status))
     return {("checkpoint",): first, ("lookout",): replace(lookout, duty=duty)}
+
+
+def of_jumps() -> dict[Any, Any]:
+    """The same where channels jump."""
+    (key, first), (last, lookout) = of_two_states().items()
+    known = Departures(*(numbers(0.5 + i, len(lookout.run_lengths.last)) for i in range(11)))
+    status = first.report.alarm_status
+    status = replace(status, alarms=tuple(replace(a, cause="jump") for a in status.alarms))
+    first = replace(first, report=replace(first.report, alarm_status=status))
+    return {key: first, last: replace(lookout, departures=known)}
+
+
+def of_what_comes_back() -> dict[Any, Any]:
+    """The same with repeated alarms, and a new certificate."""
+    (key, first), (last, lookout) = of_two_states().items()
+    status = first.report.alarm_status
+    status = replace(status, alarms=tuple(replace(a, repeated=True) for a in status.alarms))
+    first = replace(first, report=replace(first.report, alarm_status=status))
+    desired = replace(lookout.desired, number=7, certificate=b"-----BEGIN CERTIFICATE-----")
+    return {key: first, last: replace(lookout, desired=desired)}
 
 
 def of_a_kernel_group() -> dict[Any, Any]:

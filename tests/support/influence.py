@@ -40,9 +40,10 @@ def effective(age: float, half_life: float | None) -> float:
 
 
 def factors(
-    nodes: Mapping[str, Told], *, half_life: float | None = None, first: float = 100.0
+    nodes: Mapping[str, Told], ratios: Mapping[str, float], *, half_life: float | None = None
 ) -> dict[str, float]:
-    """Return what each node is faded by, at most 1."""
+    """Return what each node is faded by, at most 1; ratios: of variances that fewer allow."""
+    first = 100.0
     old = {name for name, node in nodes.items() if node.age >= DAY}
     if len(nodes) < 5 or len(old) < 5:
         return dict.fromkeys(nodes, 1.0)
@@ -68,6 +69,7 @@ def factors(
             (earned + max(earned / 4, first), node.rows),
             (allowed * usual, node.rows * energies[name]),
             (allowed * usual**0.5, node.rows * offsets[name] ** 0.5),
+            (allowed * (1 + (len(middle) / allowed) ** 0.5) ** 2, node.rows * ratios[name]),
         ]
         found[name] = min([1.0, *(most / has for most, has in limits if has > 0)])
     return found

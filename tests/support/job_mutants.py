@@ -5,14 +5,15 @@ The simulator has to notice each of them (tests/core/jobs/test_job_mutants.py).
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
-from submerge.jobs import member, roster
+from submerge.jobs import member, relay, roster
 from submerge.jobs.collection import ShareCollection
 from submerge.jobs.job import Leaver
 from submerge.jobs.link import JobLink
-from submerge.jobs.member import JobMember, RecentIds
+from submerge.jobs.member import JobMember
 from submerge.jobs.parcels import IncomingParcel, OutgoingParcel
 from submerge.jobs.root import JobRoot, RunningJob
 
@@ -155,9 +156,7 @@ def asks_once(self, now, rng):
 _send_due = OutgoingParcel.send_due
 
 
-def reopens(*_):
-    """An opening that comes late is taken."""
-    return False
+REOPENS = type("Reopens", (deque,), {"__contains__": lambda *_: False})
 
 
 MUTANTS: dict[str, list[Patch]] = {
@@ -173,7 +172,7 @@ MUTANTS: dict[str, list[Patch]] = {
     ],
     "J2' points are not frozen": [(JobMember, "_share", asks_for_rows_each_time)],
     "J2' an exact job goes on": [(RunningJob, "drop_absent", goes_on)],
-    "J2' an opening that comes late": [(RecentIds, "__contains__", reopens)],
+    "J2' an opening that comes late": [(each, "deque", REOPENS) for each in (member, relay)],
     "J2' pieces in the order of arrival": [
         (IncomingParcel, "body", lambda self: b"".join(self._pieces.values()))
     ],

@@ -36,7 +36,7 @@ class JobPrograms:
 
     scoring : clients that write scores to their standard output
     features : of the group's schema, as TOML
-    settings : what the clients' configurations say besides, at their top, by name
+    settings : what the nodes' configurations say besides, at their top, by name
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class JobPrograms:
         path, parent = self._programs.folder / f"{node}.state", TREE[node]
         if parent is None or node in SITES:
             text = aggregator(node, parent, self._way, CHANNELS, path)
+            text = self._settings.get(node, "") + text
             text = text.replace('center = "fleet"', 'center = "fleet"\nscaling = "none"')
             if parent is None and self._features:
                 text += f"[groups.{GROUP}.schema.features]\n{self._features}"

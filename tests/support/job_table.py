@@ -28,6 +28,7 @@ from submerge.jobs.points import HeldRows, PointBudget, draws, seed_of
 from submerge.jobs.relay import JobRelay
 from submerge.jobs.root import JobRoot
 from submerge.protocol.machine import Keep, Now, Start, Tick
+from submerge_lab.simulator.jobs.masking import SimulatedMasking
 
 FINGERPRINT = "ab" * 32
 ROOT = "root"
@@ -92,6 +93,7 @@ class JobTable:
                 ),
                 rng,
                 budget=PointBudget(self._share_points),
+                masking=SimulatedMasking(name, self._processes),
             )
         self.step(name, Start(dict(self.kept_of(name))))
         if name in self.children:

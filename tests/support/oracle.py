@@ -6,7 +6,9 @@ rows; `Twin` is what a perfect memory of them would hold.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -374,7 +376,26 @@ def incident_names(alarms, rates, windows_s) -> list[set[str]]:
             within = [each for each in alarms if each.name in run]
             dense += _windows(within, window_s, rates.least(window_s, apart=len(run)))
     began = {each.name: (each.began, each.node) for each in alarms}
-    return sorted(_overlapping(dense), key=lambda names: min(began[name] for name in names))
+    spans = sorted(_overlapping(dense), key=lambda names: min(began[name] for name in names))
+    return [_without_early(names, began, rates, windows_s) for names in spans]
+
+
+def _without_early(names, began, rates, windows_s) -> set[str]:
+    """An incident without first alarms that a background of false ones brings sooner."""
+    order = sorted(names, key=began.__getitem__)
+    rest = [SimpleNamespace(name=n, began=began[n][0], node=began[n][1]) for n in order[1:]]
+    if not any(_windows(rest, each, rates.least(each, apart=len(names))) for each in windows_s):
+        return names
+    first, second, last = (began[order[i]][0] for i in (0, 1, -1))
+    # Of gaps of any mean, each weighed by how well it explains the others.
+    n, rate = len(rest) - 1, np.geomspace(1e-7, 10, 40_000)
+    weight = np.exp(n * np.log(rate) - rate * (last - second + 300) - math.lgamma(n))
+    weight *= (last - second + 300) ** n / rate
+    density = weight * rate * np.exp(-rate * (second - first))
+    likely = ((density[1:] + density[:-1]) / 2 * np.diff(rate)).sum()
+    if likely >= rates.nodes * rates.per_s(len(names)):
+        return names
+    return _without_early(set(order[1:]), began, rates, windows_s)
 
 
 def _windows(alarms, window_s, least) -> list[set[str]]:
@@ -441,3 +462,20 @@ def row_by_row(rows: np.ndarray, kept: np.ndarray | None = None, *, center: bool
         scatter = scatter + np.outer(off * (before / weight if center else 1.0), off)
     upper = np.triu(scatter)
     return Twin(weight, mean + origin, upper + np.triu(upper, 1).T)
+
+
+def row_sums(rows: np.ndarray, clip: float) -> tuple[list[int], list[list[int]]]:
+    """Sums of rows in whole steps, and of their products, number by number."""
+    dim, step = rows.shape[1], clip / 1024
+    total, squares = [0] * dim, [[0] * dim for _ in range(dim)]
+    for row in rows.tolist():
+        length = math.hypot(*row)
+        shorter = [x * min(1.0, clip / length) if length else x for x in row]
+        z = [round(x / step) for x in shorter]
+        if sum(x * x for x in z) > 1024**2:
+            z = [math.trunc(x / step) for x in shorter]
+        for i in range(dim):
+            total[i] += z[i]
+            for j in range(dim):
+                squares[i][j] += z[i] * z[j]
+    return total, squares

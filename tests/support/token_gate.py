@@ -1,7 +1,7 @@
 """TokenGate: what a broker of a cloud does with tokens, before a broker that knows none.
 
-It takes a CONNECT whose password is a JWT that has not ended, and cuts the connection when that
-ends; all else goes on to the broker behind it.
+It speaks MQTT 3.1.1 alone. It takes a CONNECT whose password is a JWT that has not ended, and cuts
+the connection when that ends; all else goes on to the broker behind it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from submerge_client.uplink.broker import expiry
 
-NOT_AUTHORIZED = b"\x20\x02\x00\x05"
+UNSUPPORTED, NOT_AUTHORIZED = b"\x20\x02\x00\x01", b"\x20\x02\x00\x05"
 
 
 def printing(lasts_s: float) -> list[str]:
@@ -73,6 +73,9 @@ class TokenGate:
     def _serve(self, client: socket.socket) -> None:
         with client, suppress(OSError):
             connect = packet(client)
+            if b"\x04MQTT\x04" not in connect:
+                client.sendall(UNSUPPORTED)
+                return
             until = expiry(password(connect))
             if not time.time() < until < float("inf"):
                 self.refused += 1

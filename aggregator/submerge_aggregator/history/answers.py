@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,6 +16,7 @@ from submerge.protocol.messages import MOST_BODY, MOST_STEP_S, Question
 from submerge.protocol.score_trail import MINUTE_S
 from submerge_aggregator.history.file import HOUR, HistoryFile, NodeLevels, ScoresPage, steps_of
 from submerge_aggregator.history.recorder import HistoryRecorder
+from submerge_aggregator.questions.views import AlarmView
 
 MOST_STEPS = 2016  # most steps that can be asked for: a week of five minutes each
 
@@ -83,6 +85,25 @@ def past_alarms(file: HistoryFile, group: str, before: float, after: str = "") -
     rows = file.alarms(group, before, MOST_ALARMS + 1, after=after)
     shown = [msgspec.Raw(row.view) for row in rows[:MOST_ALARMS]]
     return {"alarms": shown, "more": len(rows) > MOST_ALARMS}
+
+
+def known_alarms(
+    file: HistoryFile, group: str, listed: Iterable[AlarmView], wall: float
+) -> tuple[list[AlarmView], dict[str, int]]:
+    """Return the newest alarms, once, and the highest level of each one's rows in its trail."""
+    views = (row.view for row in file.alarms(group, math.inf, MOST_ALARMS))
+    known = {each.id: each for each in (msgspec.json.decode(v, type=AlarmView) for v in views)}
+    known |= {each.id: each for each in listed}
+    levels, found = dict[str, int](), list[AlarmView]()
+    for each in known.values():
+        if each.parts or each.is_quiet:
+            continue
+        first, last = int(each.began // MINUTE_S), int((each.ended or wall) // MINUTE_S)
+        hours = range(first // HOUR, last // HOUR + 1)
+        held = file.levels(group, hours, node=each.node, most=1).get(each.node, {})
+        levels[each.id] = max(steps_of(held, first, 1, max(last - first, 0) + 1))
+        found.append(each)
+    return found, levels
 
 
 def versions(file: HistoryFile, group: str) -> dict[str, Any]:

@@ -6,11 +6,10 @@ use some. A change is answered after it is committed. What goes down to aggregat
 quarantine, release) may with `anyway=1` be of a node that is unknown here.
 
     GET  /nodes?group=G&node=NODE        every node that reports here, or the named ones
-    GET  /model/G?whole=1                the newest model, as protobuf; whole: as a model file,
-                                         with what merges
+    GET  /model/G?whole=1                the newest model, as protobuf; whole: a model file
     POST /nodes/G/NODE/forget?ban=1      remove it for good; ban: and refuse it, in all groups
-    POST /nodes/G/NODE/drop?old=1        remove what it reported under old schemas
-    POST /nodes/G/NODE/drop?incarnation=ID    or one of its rows
+    POST /nodes/G/NODE/drop              what is of old schemas (?old=1), or a row (?incarnation=ID)
+    POST /nodes/G/NODE/certificate       have it put a new certificate, PEM, into its kit
     POST /nodes/G/NODE/release           end its quarantine, and its ban in all groups
 """
 
@@ -36,6 +35,7 @@ from submerge import PeerError, SubmergeError, UsageError
 from submerge.aggregator.node import AggregatorNode
 from submerge.history.knowledge import Learnt
 from submerge.protocol.alarm_status import parse_alarm_name
+from submerge.protocol.desired_state import MOST_CERTIFICATE, Missed
 from submerge.protocol.history import History
 from submerge.protocol.machine import (
     Drop,
@@ -56,6 +56,7 @@ from submerge_aggregator.http.serving import (
     ask,
     body_of,
     flag,
+    moment,
     note_order,
     path_names,
     query_names,
@@ -227,7 +228,7 @@ def alarm_routes(server: Server) -> list[Route]:
             raise HTTPException(404, f"expected accept or reject, got {verb!r}")
         name, number = parse_alarm_name(request.path_params["id"])
         verdict = (number, verb == "accept")
-        return await set_desired(request, verb, SetDesired(group, name, verdict=verdict))
+        return await _set_desired(server, request, verb, SetDesired(group, name, verdict=verdict))
 
     async def set_state(request: Request) -> Response:
         group, name = path_names(request, "group", "node")
@@ -235,19 +236,23 @@ def alarm_routes(server: Server) -> list[Route]:
         verb = request.scope["path"].rpartition("/")[2]
         paused = None if verb == "drill" else verb == "pause"
         event = SetDesired(group, name, paused=paused, drill=verb == "drill")
-        return await set_desired(request, verb, event)
+        return await _set_desired(server, request, verb, event)
 
-    async def set_desired(request: Request, verb: str, event: SetDesired) -> Response:
-        group, name, anyway = event.group, event.node, flag(request, "anyway")
-        await ask(server, lambda node, now: alarm_survey.check(node, now, event, anyway=anyway))
-        after = await ask(
-            server, lambda node, now: alarm_survey.desired_state(node, now, group, name), event
+    async def set_missed(request: Request) -> Response:
+        group, name = path_names(request, "group", "node")
+        channel = request.query_params.get("channel", "")
+        began, ended = moment(request, "from"), moment(request, "to")
+        if not 0 <= began < ended < math.inf:
+            raise UsageError("expected a fault that begins before it ends")
+        missed = Missed(began, ended, channel, flag(request, "withdrawn"))
+        return await _set_desired(server, request, "missed", SetDesired(group, name, missed=missed))
+
+    async def set_certificate(request: Request) -> Response:
+        group, name = path_names(request, "group", "node")
+        sent = await body_of(request, "a certificate", MOST_CERTIFICATE)
+        return await _set_desired(
+            server, request, "certify", SetDesired(group, name, certificate=sent)
         )
-        facts: dict[str, Any] = {"node": name, "group": group}
-        if event.verdict is not None:
-            facts["alarm"] = f"{name}-{event.verdict[0]:x}"
-        note_order(server, request, verb, **facts)
-        return as_json(after)
 
     return [
         route_of(server, "/alarms", alarms),
@@ -257,8 +262,24 @@ def alarm_routes(server: Server) -> list[Route]:
             Route(f"/nodes/{{group}}/{{node}}/{verb}", set_state, methods=["POST"])
             for verb in ("pause", "resume", "drill")
         ),
+        Route("/nodes/{group}/{node}/missed", set_missed, methods=["POST"]),
+        Route("/nodes/{group}/{node}/certificate", set_certificate, methods=["POST"]),
         route_of(server, "/alarm-status", alarm_status),
     ]
+
+
+async def _set_desired(server: Server, request: Request, verb: str, event: SetDesired) -> Response:
+    group, name, anyway = event.group, event.node, flag(request, "anyway")
+    await ask(server, lambda node, now: alarm_survey.check(node, now, event, anyway=anyway))
+    after = await ask(
+        server, lambda node, now: alarm_survey.desired_state(node, now, group, name), event
+    )
+    facts = {} if event.missed is None else event.missed._asdict()
+    facts |= {"node": name, "group": group}
+    if event.verdict is not None:
+        facts["alarm"] = f"{name}-{event.verdict[0]:x}"
+    note_order(server, request, verb, **facts)
+    return as_json(after)
 
 
 def backup_routes(server: Server) -> list[Route]:
@@ -357,6 +378,11 @@ def routes(server: Server) -> list[Route]:
         body = await ask(server, lambda node, _: codec.encode(survey.newest_model(node, group)))
         return Response(body, media_type="application/x-protobuf")
 
+    async def unlike(request: Request) -> Response:
+        (group,) = path_names(request, "group")
+        compared = await ask(server, lambda node, _: survey.relations_of(node, group))
+        return as_json(await asyncio.to_thread(compared))
+
     def drills(node: AggregatorNode, _: Now, said: Request) -> survey.DrillView:
         return survey.drills(node, *path_names(said, "group"))
 
@@ -383,6 +409,7 @@ def routes(server: Server) -> list[Route]:
         route_of(server, "/nodes", nodes),
         route_of(server, "/nodes/{group}/{node}", one),
         Route("/model/{group}", model),
+        Route("/unlike/{group}", unlike),
         route_of(server, "/drills/{group}", drills),
         *(route for each in OTHERS for route in each(server)),
         Route("/nodes/{group}/{node}/{verb}", change, methods=["POST"]),

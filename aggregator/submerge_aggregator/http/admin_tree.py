@@ -30,6 +30,7 @@ from submerge_aggregator.history.answers import (
     SCORES,
     ScoresAsked,
     ScoreSteps,
+    known_alarms,
     past_alarms,
     read,
     scores_page,
@@ -46,6 +47,7 @@ from submerge_aggregator.http.serving import (
     whole,
 )
 from submerge_aggregator.questions import survey
+from submerge_aggregator.questions.alarm_survey import alarms, at_rate
 from submerge_aggregator.questions.survey import group_of, nodes_page
 from submerge_aggregator.questions.views import NodesPage
 from submerge_aggregator.server import NoReply, Server
@@ -352,6 +354,16 @@ def history_routes(server: Server) -> list[Route]:
             await read(server.history, lambda file: past_alarms(file, group, before, after or ""))
         )
 
+    async def what_if(request: Request) -> Response:
+        (group,), per_s = path_names(request, "group"), moment(request, "per_s")
+        if not 0 < per_s < 1:
+            raise UsageError(f"per_s is a number of false alarms a second, got {per_s:g}")
+        rated = await ask(server, lambda node, now: at_rate(node, now, group, per_s))
+        listed = await ask(server, lambda node, now: alarms(node, now, group))
+        wall = server.clock().wall
+        known = await read(server.history, lambda file: known_alarms(file, group, listed, wall))
+        return as_json(rated.view(group, *known))
+
     async def model_versions(request: Request) -> Response:
         (group,) = path_names(request, "group")
         await ask(server, lambda machine, _: name_of(machine, group))
@@ -361,6 +373,7 @@ def history_routes(server: Server) -> list[Route]:
         Route("/scores/{group}", scores),
         Route("/past-alarms/{group}", past),
         Route("/versions/{group}", model_versions),
+        Route("/what-if/{group}", what_if),
     ]
 
 

@@ -85,6 +85,8 @@ OF_GROUPS = {
     " two.",
     "model_version": "Version of the newest model.",
     "model_age_seconds": "Time since the root made the newest model.",
+    "epsilon_spent": "What the models have told of one row so far, at delta = 1e-6 ([privacy]"
+    " epsilon).",
     "readings_before_join_total": "Readings that clients had learnt before they joined here for"
     " the first time.",
     "quarantined_nodes": "Nodes whose rows are kept out of the model.",
@@ -98,6 +100,10 @@ OF_GROUPS = {
     "false_alarms_allowed": "Most false alarms promised for that time.",
     "alarms_raised": "Alarms that were raised in that time.",
     "alarms_confirmed": "Of these, alarms that a person has called faults.",
+    "faults_missed": "Faults that raised no alarm, as people have said here.",
+    "recall_ratio": "Alarms confirmed as faults over these and the faults missed: likely, and the"
+    " ends of its 95 % interval.",
+    "false_alarms_weekly": "Alarms a week and node that no person has confirmed, likewise.",
     "false_alarms_evidence": "So many to one that more alarms come than promised, at any time.",
     "alarms_open": "Open alarms, here and below.",
     "alarm_over_limit": f"Worst score of an open alarm, over its limit; {MOST_ALARMS} alarms at"
@@ -118,6 +124,8 @@ LABELS = {
     "staleness_seconds": ("quantile",),
     "quarantined_nodes": ("reason",),
     "watch_nodes": ("state",),
+    "recall_ratio": ("bound",),
+    "false_alarms_weekly": ("bound",),
     "alarm_over_limit": ("node", "channel", "cause"),
 }
 """The labels of metrics, beside the group's name."""
@@ -166,7 +174,11 @@ def of_group(node: AggregatorNode, group: str, now: Now) -> dict[str, Samples]:
     if model is not None:
         found["model_version"] = model.version
         found["model_age_seconds"] = max(0.0, now.wall - model.created)
-    return found if ledger is None else found | _of_ledger(ledger, now) | _of_alarms(ledger, now)
+        found["epsilon_spent"] = model.epsilon or None
+    missed = sum(each.faults_missed for each in node.desired_states(group).values())
+    if ledger is None:
+        return found
+    return found | _of_ledger(ledger, now) | _of_alarms(ledger, now, missed)
 
 
 def _of_ledger(ledger: Ledger, now: Now) -> dict[str, Samples]:
@@ -194,8 +206,11 @@ def _of_ledger(ledger: Ledger, now: Now) -> dict[str, Samples]:
     }
 
 
-def _of_alarms(ledger: Ledger, now: Now) -> dict[str, Samples]:
-    said = watch(ledger, now)
+BOUNDS = ("likely", "least", "most")
+
+
+def _of_alarms(ledger: Ledger, now: Now, missed: int) -> dict[str, Samples]:
+    said = watch(ledger, now, missed)
     if said is None:
         return {}
     found = in_order_of_places(survey_alarms(ledger, now))
@@ -211,6 +226,10 @@ def _of_alarms(ledger: Ledger, now: Now) -> dict[str, Samples]:
         "false_alarms_allowed": said.allowed,
         "alarms_raised": said.raised,
         "alarms_confirmed": said.confirmed,
+        "faults_missed": said.missed,
+        "recall_ratio": said.recall and dict(zip(BOUNDS, said.recall, strict=True)),
+        "false_alarms_weekly": said.false_weekly
+        and dict(zip(BOUNDS, said.false_weekly, strict=True)),
         "false_alarms_evidence": said.evidence,
         "alarms_open": said.open,
         "alarm_over_limit": worst,
@@ -245,6 +264,14 @@ def _family(name: str, meaning: str, of: Mapping[tuple[str, ...], Samples], *lab
     return family
 
 
+async def all_families(server: Server) -> list[Metric]:
+    groups = list[Metric]()
+    # Without the groups too: the counters say that the store fails, and matter most then.
+    with suppress(SubmergeError):
+        groups = await ask(server, group_families)
+    return [*server_families(server), *groups]
+
+
 class _Collected(Collector):
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -275,12 +302,8 @@ def app(server: Server, steady: Callable[[], float] = time.monotonic) -> Starlet
         return as_json({"ready": True})
 
     async def metrics(request: Request) -> Response:
-        groups = list[Metric]()
-        # Without the groups too: the counters say that the store fails, and matter most then.
-        with suppress(SubmergeError):
-            groups = await ask(server, group_families)
         accept = request.headers.get("accept", "")
-        body, content_type = exposition([*server_families(server), *groups], accept)
+        body, content_type = exposition(await all_families(server), accept)
         return Response(body, headers={"content-type": content_type})
 
     return Starlette(

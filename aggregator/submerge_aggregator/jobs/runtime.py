@@ -481,6 +481,11 @@ def _check(job: Job, node: AggregatorNode, _: Now) -> None:
         )
     if job.group not in node.groups:
         raise UsageError(f"the group is one of {', '.join(node.groups)}, got {job.group}")
+    if node.plan(job.group).noise is not None:
+        raise UsageError(
+            f"{job.group} tells of rows no more than [privacy] epsilon allows, and a job would: it"
+            " has none"
+        )
     ledger = node.ledger(job.group)
     if ledger is None:
         raise UsageError(f"{job.group} has no schema yet: wait for its first reports")

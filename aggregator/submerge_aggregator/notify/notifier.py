@@ -22,9 +22,11 @@ from submerge_aggregator.notify.urls import SecretUrl, read_urls
 from submerge_aggregator.questions.alarm_survey import survey_rates
 from submerge_client.alarms import Sink, Sinks
 from submerge_client.alarms.factory import journal_of, line_sinks, names_of
+from submerge_client.alarms.ndjson import LineSink
 from submerge_client.logs import say
 
 if TYPE_CHECKING:
+    from submerge_aggregator.telemetry import Telemetry
     from submerge_client.alarms.journal import Journal
 
 
@@ -190,10 +192,14 @@ class AlarmNotifier:
 REPORTS = 3  # an open alarm that its site has not reported for so many report intervals is over
 
 
-def make_notifier(config: AggregatorConfig, clock: Callable[[], Now]) -> AlarmNotifier | None:
+def make_notifier(
+    config: AggregatorConfig, clock: Callable[[], Now], telemetry: Telemetry | None = None
+) -> AlarmNotifier | None:
     """Return the notifier; None if the configuration names no sink."""
     alarms, apprise, urls = config.alarms, config.alarms.apprise, urls_of(config)
     others = {group: [apprise_name(url, group) for url in urls] for group in config.groups}
+    for group in config.groups if telemetry is not None else ():
+        others[group].append(f"{group}: otlp")
     named = [name for names in others.values() for name in names]
     journal = journal_of(alarms, config.store, config.groups, named)
     if journal is None:
@@ -206,6 +212,8 @@ def make_notifier(config: AggregatorConfig, clock: Callable[[], Now]) -> AlarmNo
         sinks = line_sinks(alarms, group, journal, sys.stdout.buffer)
         if apprise is not None:
             sinks += apprise_sinks(urls, group, journal)
+        if telemetry is not None:
+            sinks.append(LineSink(telemetry.alarms, journal, name=f"{group}: otlp", group=group))
         groups[group] = Subtree(begun, patience_s), Sinks(sinks, alarms.sends)
     return AlarmNotifier(groups, clock)
 

@@ -49,6 +49,7 @@ class ModelView:
     withheld: int
     lost: int
     nodes: int
+    epsilon: float  # that the group's models have spent; 0 without noise
     rank: int  # directions that nodes score with; 0 if their configuration says it
     widened: float
     channels: list[str]  # that are shown; with lags each counts several times
@@ -89,6 +90,7 @@ def model_view(data: bytes) -> ModelView:
         model.counts.withheld,
         model.counts.lost,
         model.nodes,
+        model.epsilon,
         model.rank,
         model.widened,
         [names[j] for j in chosen],

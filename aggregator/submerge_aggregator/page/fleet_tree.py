@@ -14,10 +14,11 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
+from submerge.client.alarms.highest import LEAST_ROWS
 from submerge.protocol.messages import DEEPEST
 from submerge_aggregator.history.file import ScoresPage
 from submerge_aggregator.page.calls import AdminCalls, CallRefused, ask_patiently
-from submerge_aggregator.questions.views import NodesPage, NodeView, RowView, SealedView
+from submerge_aggregator.questions.views import GroupWatch, NodesPage, NodeView, RowView, SealedView
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -58,7 +59,8 @@ class FleetRow:
     ready_in_s: float | None  # until it has limits, as its rows have come so far; None: unknown
 
 
-def row_of(view: NodeView, under: str, at: float) -> FleetRow:
+def row_of(view: NodeView, under: str, at: float, for_model: float = 0.0) -> FleetRow:
+    """Return a node's row; the group's first model needs so many more rows of each node."""
     last = view.rows[0] if view.rows else None
     states = states_of(view)
     parts: list[RowView | SealedView] = [*view.rows, *view.sealed]
@@ -79,11 +81,13 @@ def row_of(view: NodeView, under: str, at: float) -> FleetRow:
         watch is not None
         and not {"silent", "stale"} & set(states)
         and (bool({"alarm", "armed"} & set(states)) or watch.provisional_rows > 0),
-        None if watch is None or last is None else _ready_in_s(watch.missing, last),
+        None
+        if watch is None or last is None
+        else _ready_in_s(for_model + LEAST_ROWS if for_model else watch.missing, last),
     )
 
 
-def _ready_in_s(missing: int, last: RowView) -> float | None:
+def _ready_in_s(missing: float, last: RowView) -> float | None:
     rows = last.learnt + last.withheld
     if not missing or not rows:
         return None
@@ -261,11 +265,15 @@ class FleetTrees:
 
     async def _collect(self, group: str, at: float) -> tuple[FleetTree, bytes]:
         watches = msgspec.Raw(await self._calls.get("/alarm-status", group=group))
+        known = msgspec.json.decode(watches, type=list[GroupWatch])
+        for_model = sum(each.missing / max(each.clients, 1) for each in known)
         tree = FleetTree(group, at, watches)
         level: list[tuple[str, ...]] = [()]
         collector = Collector(self._calls)
         while level and not tree.more:
-            found = await asyncio.gather(*(self._ask(group, path, collector) for path in level))
+            found = await asyncio.gather(
+                *(self._ask(group, path, collector, for_model) for path in level)
+            )
             below = list[tuple[str, ...]]()
             for path, (rows, silent) in zip(level, found, strict=True):
                 tree.rows.extend(rows)
@@ -279,14 +287,14 @@ class FleetTrees:
         return tree, msgspec.json.encode(tree)
 
     async def _ask(
-        self, group: str, path: tuple[str, ...], collector: Collector
+        self, group: str, path: tuple[str, ...], collector: Collector, for_model: float
     ) -> tuple[list[FleetRow], list[str]]:
         """Return the nodes that report to one aggregator, and what it did not say."""
         rows, under = list[FleetRow](), "/".join(path)
 
         def take(page: NodesPage) -> bool:
             at = self._wall()
-            rows.extend(row_of(view, under, at) for view in page.nodes)
+            rows.extend(row_of(view, under, at, for_model) for view in page.nodes)
             return len(rows) <= MOST
 
         error = await collector.collect(f"/tree/{group}", under, NodesPage, take)

@@ -104,6 +104,7 @@ class Sessions:
         self._key, self._tokens, self._wall, self._steady = key, tokens, wall, steady
         self._ended: dict[str, int] = {}
         self.link, self._link_until = secrets.token_urlsafe(24), steady() + LINK_S
+        self._text = self.link
 
     def begin(self, secret: str) -> str | None:
         """Return the cookie of a new session; None if the token is not accepted."""
@@ -114,10 +115,14 @@ class Sessions:
 
     def follow(self, link: str) -> str | None:
         """Return the cookie of a new session; None if it is not the link, or is so no more."""
-        if not self.link or not hmac.compare_digest(link.encode(), self.link.encode()):
+        if not self.link or not self.was_link(link):
             return None
         self.link = ""
         return self._cookie(LINK, LINK, LINK_LASTS_S) if self._steady() < self._link_until else None
+
+    def was_link(self, link: str) -> bool:
+        """Return whether it is the link of this process, good or not any more."""
+        return hmac.compare_digest(link.encode(), self._text.encode())
 
     def _cookie(self, name: str, digest: str, lasts_s: float) -> str:
         until = int(self._wall() + lasts_s)
@@ -195,6 +200,8 @@ class Entering:
         cookie = self._sessions.follow(link)
         if cookie is None and self._sessions.find(request.cookies.get(self._cookie, "")):
             return None, ""
+        if not self._sessions.was_link(link):
+            return None, FOLLOWED  # no refusal is counted: any site can have browsers ask so
         return self._begun(request, cookie, FOLLOWED)
 
     def _begun(self, request: Request, cookie: str | None, why: str) -> tuple[str | None, str]:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
+from typing import NamedTuple
 
 from submerge.aggregator.alarms.below import ReportedAlarm, alarm_status, alarms_below
 from submerge.aggregator.alarms.disputes import LeftOutAlarm
-from submerge.aggregator.alarms.incidents import AlarmRates, incidents
+from submerge.aggregator.alarms.incidents import NO_RATES, AlarmRates, incidents
 from submerge.aggregator.node import AggregatorNode
 from submerge.aggregator.rollup import census, latest_row_per_node
 from submerge.aggregator.rows.ledger import Ledger
+from submerge.client.alarms.limits import OtherRate, other_rate
+from submerge.errors import UsageError
 from submerge.protocol.alarm_status import Verdict, places
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Now, SetDesired
-from submerge_aggregator.questions.survey import Missing, group_of
+from submerge.protocol.score_trail import NOTHING, STEPS, share_of
+from submerge.protocol.settings import AlarmSettings
+from submerge.stats.block_maxima import BlockMaxima
+from submerge.stats.statistic import STATISTICS, raised_by
+from submerge_aggregator.questions.survey import Missing, group_of, newest_model
 from submerge_aggregator.questions.views import (
     AlarmView,
     DesiredStateView,
     GroupWatch,
     LeftOutView,
+    Outcome,
     WatchView,
+    WhatIfAlarm,
+    WhatIfView,
 )
 from submerge_client.alarms.event import facts
 
@@ -63,7 +73,9 @@ def survey_alarms(ledger: Ledger | None, now: Now) -> tuple[ReportedAlarm, ...]:
 
 
 def survey_rates(ledger: Ledger | None, now: Now) -> AlarmRates:
-    return AlarmRates.of(None if ledger is None else alarm_status(ledger, now, desired=0))
+    if ledger is None:
+        return NO_RATES
+    return AlarmRates.of(alarm_status(ledger, now, desired=0))._replace(flow=ledger.flow)
 
 
 def with_incidents(
@@ -72,7 +84,7 @@ def with_incidents(
     """Return incidents, each reported as its first alarm is, and alarms with their incident."""
     by_name = {each.alarm.name: each for each in found}
     whole = [
-        by_name[each.parts[0].name]._replace(alarm=each, denied_by=())
+        by_name[each.leader]._replace(alarm=each, denied_by=())
         for each in incidents((each.alarm for each in found), rates)
     ]
     of = {part.name: each.alarm.name for each in whole for part in each.alarm.parts}
@@ -96,20 +108,71 @@ def group_watches(node: AggregatorNode, now: Now, group: str | None = None) -> l
         GroupWatch(
             each,
             0 if ledger is None else census(ledger, now).nodes,
-            watch(ledger, now),
+            watch(ledger, now, sum(d.faults_missed for d in node.desired_states(each).values())),
             () if ledger is None else tuple(map(_left_out, alarms_below(ledger, now).left_out)),
             1.0 if model is None else model.widened,
             "" if (waiting := node.waiting(each)) is None else waiting.words,
+            0 if waiting is None else waiting.of - waiting.rows,
         )
         for each in sorted(chosen)
         for ledger, model in ((node.ledger(each), node.model(each)),)
     ]
 
 
-def watch(ledger: Ledger | None, now: Now) -> WatchView | None:
+def watch(ledger: Ledger | None, now: Now, missed: int = 0) -> WatchView | None:
     """Return the alarm status of all below together; None while no node reports one."""
     said = None if ledger is None else alarm_status(ledger, now, desired=0)
-    return None if said is None else WatchView.of(said)
+    return None if said is None else WatchView.of(said, missed)
+
+
+class Rated(NamedTuple):
+    """What another rate would do to the limits of a group, and of its nodes that report here."""
+
+    promised_per_s: float
+    whole: OtherRate | None
+    nodes: dict[str, OtherRate]
+
+    def outcome(self, alarm: AlarmView, level: int) -> Outcome:
+        """Return what an alarm would have been whose rows came to a level of its score trail."""
+        rated, share = self.nodes.get(alarm.node, self.whole), share_of(level)
+        if alarm.cause not in STATISTICS:
+            return "raised"  # of a stuck channel, and the like, there is no limit
+        if rated is None or share is None:
+            return "cannot be told"
+        factors, half = rated.factors.values(), 2 ** (0.5 / STEPS)
+        if share > max(factors) * half:
+            return "raised"
+        return "not raised" if share * half <= min(factors) else "cannot be told"
+
+    def view(
+        self, group: str, alarms: Iterable[AlarmView], levels: Mapping[str, int]
+    ) -> WhatIfView:
+        found = [
+            WhatIfAlarm(each.id, each.verdict, self.outcome(each, levels.get(each.id, NOTHING)))
+            for each in alarms
+        ]
+        if self.whole is None:
+            return WhatIfView(group, 0.0, [])
+        return WhatIfView(group, self.promised_per_s, found, self.whole.more, self.whole.span_s)
+
+
+def at_rate(node: AggregatorNode, now: Now, group: str, per_s: float) -> Rated:
+    """Return what limits would be if each node allowed so many false alarms a second."""
+    model, ledger = newest_model(node, group), node.ledger(group)
+    kinds, promised = raised_by(factors=bool(model.factors)), survey_rates(ledger, now).promised
+
+    def rated(promised: float, own: BlockMaxima | None = None) -> OtherRate | None:
+        if not promised:
+            return None
+        return other_rate(model.maxima, AlarmSettings(promised), per_s, kinds, own)
+
+    nodes = dict[str, OtherRate]()
+    for (name, _), row in () if ledger is None else latest_row_per_node(ledger):
+        status, scores = row.report.alarm_status, row.report.scores
+        if row.from_client and status is not None and status.watched_s and scores is not None:
+            each = rated(status.allowed / status.watched_s, scores.maxima)
+            nodes |= {} if each is None else {name: each}
+    return Rated(promised, rated(promised), nodes)
 
 
 def check(node: AggregatorNode, now: Now, set_desired: SetDesired, *, anyway: bool) -> None:
@@ -119,6 +182,10 @@ def check(node: AggregatorNode, now: Now, set_desired: SetDesired, *, anyway: bo
     rows = {} if ledger is None else {who: row for (who, _), row in latest_row_per_node(ledger)}
     if name in rows and not rows[name].from_client:
         raise Missing(f"{name} is an aggregator, and learns nothing itself: name a node below it")
+    channel = "" if set_desired.missed is None else set_desired.missed.channel
+    if channel and ledger is not None and channel not in ledger.schema.names:
+        some = ", ".join(ledger.schema.names[:8])
+        raise UsageError(f"group {group} has no channel {channel!r}, but {some}")
     if anyway:
         return
     below = ", ".join(sorted(who for who, row in rows.items() if not row.from_client))
@@ -154,6 +221,7 @@ def desired_state(node: AggregatorNode, now: Now, group: str, name: str) -> Desi
         {f"{name}-{number:x}": _word(accept) for number, accept in desired.verdicts},
         by,
         None if by is None else ways[by],
+        [each._asdict() for each in desired.missed],
     )
 
 

@@ -20,6 +20,9 @@ from submerge.aggregator.rows.pool import Row, Sealed, only_measured
 from submerge.drill.drill import unpacked
 from submerge.drill.merged import in_units, merged
 from submerge.errors import UsageError
+from submerge.pca import relations
+from submerge.pca.subspace import Subspace
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.alarm_status import AlarmStatus
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.machine import Drop, Now
@@ -31,9 +34,11 @@ from submerge_aggregator.questions.views import (
     Kind,
     NodesPage,
     NodeView,
+    RelationView,
     RowView,
     SealedView,
     ShownRank,
+    UnlikeView,
     Wanted,
     WatchView,
 )
@@ -162,15 +167,16 @@ def _views(node: AggregatorNode, group: str, now: Now) -> list[NodeView]:
             # Earlier versions did not store since when.
             (quarantined[name].since or None) if name in quarantined else None,
             outliers[name].words if name in outliers else "",
-            None if (status := statuses.get(name)) is None else WatchView.of(status),
-            (desired := desired_states.get(name)) is not None
-            and bool(desired.paused)
-            and _is_applied(status, desired),
+            None
+            if (status := statuses.get(name)) is None
+            else WatchView.of(status, 0 if desired is None else desired.faults_missed),
+            desired is not None and bool(desired.paused) and _is_applied(status, desired),
             _pending(status, desired),
             bounds[name].words if name in bounds else "",
             0 if ledger is None else len(ledger.presence.turns.at_once(name, now.steady)),
         )
         for name in sorted(rows.keys() | sealed.keys() | banned | quarantined.keys())
+        for desired in (desired_states.get(name),)
     ]
 
 
@@ -332,6 +338,38 @@ class NodeDrillView:
     within: int
     at_most_per_s: float  # the promised rate of false alarms
     blind: int  # channels that it is blind for
+
+
+def relations_of(node: AggregatorNode, group: str) -> Callable[[], UnlikeView]:
+    """Return what compares the relations of a group's machines: for a thread, as it takes long."""
+    ledger, pieces = node.ledger(group_of(node, group)), dict[str, Subspace | WholeScatter]()
+    aggregators, known = set[str](), set[str]()
+    for (name, _), row in () if ledger is None else ledger.rows.items():
+        known.add(name)
+        if not row.from_client:
+            aggregators.add(name)
+        elif (summary := row.report.summary) is not None and ledger is not None:
+            piece = summary.pieces[-1]
+            held = pieces.get(name)
+            # Of a machine that began again, the incarnation that has learnt more.
+            if row.report.fingerprint == ledger.fingerprint:
+                pieces[name] = piece if held is None or piece.weight > held.weight else held
+    names = () if ledger is None else ledger.schema.names
+
+    def compared() -> UnlikeView:
+        found = relations.unlike(pieces)
+        nodes = {name: _relation(change, names) for name, change in found.nodes}
+        left_out, kinds = sorted(known - aggregators - nodes.keys()), found.kinds
+        second = [] if kinds is None else list(kinds.nodes)
+        differs = None if kinds is None else _relation(kinds.change, names)
+        return UnlikeView(group, nodes, left_out, sorted(aggregators), second, differs)
+
+    return compared
+
+
+def _relation(change: relations.Change, names: Sequence[str]) -> RelationView:
+    channels = names[change.channel], names[change.partner]
+    return RelationView(*channels, change.ratio, change.times, change.words(names))
 
 
 @dataclass(frozen=True, slots=True)

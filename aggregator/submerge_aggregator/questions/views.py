@@ -10,7 +10,7 @@ from typing import Any, Literal
 from submerge.aggregator.alarms.disputes import LeftOutWhy
 from submerge.aggregator.operators import quarantine
 from submerge.protocol.alarm_status import STATES, AlarmStatus, Cause, State, Verdict
-from submerge.stats.block_maxima import evidence
+from submerge.stats.block_maxima import count_interval, evidence, share_interval
 
 Kind = Literal["client", "aggregator"]
 
@@ -134,6 +134,7 @@ class AlarmView:
     deviations: dict[str, dict[str, float]] = field(default_factory=dict)
     settled: bool = False
     provisional: bool = False
+    repeated: bool = False
     looks: Literal["", "sensor", "process"] = ""  # "" where it cannot be told
     evidence: str = ""  # for that, in words
     twins: list[str] = field(default_factory=list)  # channels of which either may be to blame
@@ -143,7 +144,7 @@ class AlarmView:
 
     @property
     def is_quiet(self) -> bool:
-        return self.provisional
+        return self.provisional or self.repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,10 @@ class LeftOutView:
     open: bool
     by: str
     why: LeftOutWhy
+
+
+Likely = tuple[float, float, float]
+"""A figure, and the ends of its 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +177,21 @@ class WatchView:
     provisional_rows: float = 0.0  # for one false alarm by provisional limits, where most; or 0
     waiting: str = ""  # what a node without limits waits for, in words
     missing: int = 0  # rows that it still needs for that, where it is known
+    missed: int = 0  # faults that raised no alarm, as a person says
+    # the share of known faults that were found, and its 95 % interval; None while none is known
+    recall: Likely | None = None
+    # alarms a week and node that no person has confirmed, with its interval
+    false_weekly: Likely | None = None
+    by_verdicts: tuple[str, ...] = ()  # both in words, once a person has said what was a fault
 
     @classmethod
-    def of(cls, alarm_status: AlarmStatus) -> WatchView:
+    def of(cls, alarm_status: AlarmStatus, missed: int = 0) -> WatchView:
         waiting = alarm_status.waiting
+        found, weeks = alarm_status.confirmed, alarm_status.watched_s / 604_800.0
+        known, false = found + missed, max(alarm_status.raised - found, 0)
+        recall = (found / known, *share_interval(found, known)) if known else None
+        low, high = count_interval(false)
+        weekly = (false / weeks, low / weeks, high / weeks) if weeks else None
         return cls(
             dict(zip(STATES, alarm_status.states, strict=True)),
             alarm_status.open,
@@ -188,12 +204,30 @@ class WatchView:
             alarm_status.provisional_rows,
             "" if waiting is None else waiting.words,
             0 if waiting is None else max(waiting.of - waiting.rows, 0),
+            missed,
+            recall,
+            weekly,
+            _by_verdicts(found, known, recall, weekly),
         )
 
     @property
     def nodes(self) -> int:
         """Number of nodes that raise alarms, or will."""
         return sum(self.states.values())
+
+
+def _by_verdicts(
+    found: int, known: int, recall: Likely | None, weekly: Likely | None
+) -> tuple[str, ...]:
+    if recall is None:
+        return ()
+    share, low, high = recall
+    said = f"found {found:,} of {known:,} known faults: {share:.0%} ({low:.0%} to {high:.0%})"
+    if weekly is None:
+        return (said,)
+    rate, low, high = weekly
+    false = f"{rate:.3g} alarms per week and node are no known faults ({low:.3g} to {high:.3g})"
+    return said, false
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +238,52 @@ class GroupWatch:
     left_out: tuple[LeftOutView, ...] = ()
     widened: float = 1.0  # factor on the limits of the group, 1 or more
     waiting: str = ""  # what the group waits for, in words; "" once it has a model
+    missing: int = 0  # rows that it still needs for that
+
+
+Outcome = Literal["raised", "not raised", "cannot be told"]
+"""What an alarm would have been at another rate of false alarms."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfAlarm:
+    id: str
+    verdict: Verdict
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfView:
+    """What another rate of false alarms would have done to the newest alarms of a group."""
+
+    group: str
+    promised_per_s: float  # the rate now, of one node; 0 while none is promised
+    alarms: list[WhatIfAlarm]
+    more: float = 0.0  # blocks of the group that would exceed a limit, and do not now
+    span_s: float = 0.0  # time of all its blocks
+
+
+@dataclass(frozen=True, slots=True)
+class RelationView:
+    """A channel that follows the others otherwise than on other machines."""
+
+    channel: str
+    partner: str  # the channel that tells the most of it
+    ratio: float  # 1 where it follows as elsewhere
+    times: float  # how much further off than is usual from machine to machine
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnlikeView:
+    """Machines that report here by how unlike the others their relations are."""
+
+    group: str
+    nodes: dict[str, RelationView]  # the most unlike first
+    left_out: list[str]  # machines with too few rows to say
+    aggregators: list[str]  # whose machines are compared there
+    second: list[str]  # machines of a second kind; none where all are of one
+    differs: RelationView | None  # how these differ from the first kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,3 +294,4 @@ class DesiredStateView:
     verdicts: dict[str, Verdict]  # on its newest eight alarms, by id
     reported_by: str | None  # which child gets it first; None: no report names the node
     silent_s: float | None
+    missed: list[dict[str, Any]] = field(default_factory=list)  # its newest eight missed faults

@@ -14,6 +14,7 @@ from submerge.protocol.alarm_status import (
     Alarm,
     AlarmPart,
     Deviation,
+    and_more,
     excess,
     parse_alarm_name,
     stays_at,
@@ -118,6 +119,7 @@ def sentence(event: AlarmEvent) -> str:
         limit = "its longest run" if alarm.cause == "duty" else "the limit"
         what += f": {excess(alarm.worst)} times {limit}"
     whose = ", ".join(f"{channel} {share:.0%}" for channel, share in alarm.top)
+    whose += and_more(alarm.cause, dict(alarm.top), len(alarm.top))
     lines = [f"{what[0].upper()}{what[1:]}." + (f" Most of it: {whose}." if whose else "")]
     if alarm.looks is not None:
         lines.append(f"Looks like a {alarm.looks.like}: {looks_text(alarm)}.")
@@ -156,11 +158,18 @@ def incident_text(alarm: Alarm) -> str:
     lead = second.began - first.began
     by = f", {lead:,.0f} s before {second.node}" if lead >= 0.5 else f", and {second.node} with it"
     text = f"{first.node} first{by}; {nodes - 1} followed"
+    if alarm.downstream:
+        reached = {part.node for part in alarm.parts}
+        ahead = [node for node in alarm.downstream if node not in reached]
+        leads = f"{len(alarm.downstream) - len(ahead)} of them downstream of {alarm.node}"
+        text = f"{text}, {leads}" + (f"; expected next: {', '.join(ahead[:NEXT])}" if ahead else "")
     channel, share = next(iter(alarm.top), ("", 0.0))
     if share < COMMON:
-        return f"{text}. No channel is common: {first.node} leads"
+        return f"{text}. No channel is common: {alarm.node} leads"
     return f"{text}. {channel} on {round(share * nodes)} of {nodes}: a common cause"
 
+
+NEXT = 3  # nodes downstream that are named before they have an alarm
 
 COMMON = 0.5
 """Least share of an incident's nodes that blame one channel for it to be common."""
@@ -175,7 +184,8 @@ def deviation_text(deviation: Deviation, cause: str) -> str:
     value, expected, difference = deviation_facts(deviation).values()
     if cause == "duty":
         return f"{deviation.channel} {stays_at(value, expected)} at {value:g}, else {expected:g}"
-    return f"{deviation.channel} {value:g}, expected {expected:g} ({difference:+g})"
+    word = "was" if cause == "jump" else "expected"
+    return f"{deviation.channel} {value:g}, {word} {expected:g} ({difference:+g})"
 
 
 def stamp(seconds: float) -> str:

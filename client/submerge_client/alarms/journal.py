@@ -68,6 +68,7 @@ class Delivered:
                     each,
                     node=one.node,
                     number=one.number,
+                    downstream=one.downstream,
                     ended=0.0 if is_open else max(each.ended for each in left),
                     parts=tuple(sorted(parts, key=lambda part: (part.began, part.name))),
                 )
@@ -125,6 +126,7 @@ LATER = (
     "deviations",
     "looks",
     "parts",
+    "downstream",
     *MARKS,
 )  # fields of an alarm that were added to the file
 MOST_BYTES = 1 << 24  # a larger file is no journal

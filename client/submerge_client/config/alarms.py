@@ -283,7 +283,7 @@ class Destinations(Section, frozen=True, kw_only=True):
         return sinks_of_others(self.sink)
 
     def sends(self, alarm: Alarm) -> bool:
-        return self.provisional or not alarm.is_quiet
+        return not alarm.is_quiet or (self.provisional and not alarm.repeated)
 
 
 class AlarmsConfig(Destinations, frozen=True, kw_only=True):

@@ -71,9 +71,12 @@ class PrivacyConfig(Section, frozen=True, kw_only=True):
 
     rows : So many rows are learnt together, or more: no report tells fewer apart. Raising it
         reveals less of each, and lets the newest wait for longer; 1 learns each row as it comes.
+    masked : Whether it takes part in masked jobs alone, of which no one sees a sum of fewer than
+        five nodes. It needs a kit, and cryptography.
     """
 
     rows: Rows = 8
+    masked: bool = False
 
 
 class ScoresConfig(Section, frozen=True, kw_only=True):

@@ -90,9 +90,9 @@ class LearntSummary(SummaryConfig, frozen=True, kw_only=True):
         memory of the paper's algorithm, O(dimensions x rank), also where all of the scatter would
         fit in `memory`.
     memory : Most memory for learning exactly; in a kernel group, of features and of readings each.
-        3MB reach to 200 dimensions (channels x lags) and 500 rows at a time, 1MB to 160. Above
-        that, directions are learnt, rank + oversample of them, in memory that grows with the
-        dimensions. Raising it is exact further, and faster up to some 400 dimensions.
+        4200kB reach to some 400 dimensions (channels x lags), 1MB to 187. Above that, directions
+        are learnt, rank + oversample of them, in memory that grows with the dimensions. Raising it
+        is exact further, and faster up to some 600 dimensions.
     """
 
     rank_min: Whole = 1
@@ -100,7 +100,7 @@ class LearntSummary(SummaryConfig, frozen=True, kw_only=True):
     beta: float | None = None
     hold_off: Spare = 0
     exact: Exact = "auto"
-    memory: Size = "3MB"
+    memory: Size = "4200kB"
 
     def __post_init__(self) -> None:
         _ = self.memory_bytes, self.rule

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from submerge import UsageError
@@ -109,6 +109,41 @@ class Parting(Exception):
     """A reason to end a connection, in words for people."""
 
 
+class BrokerLimits(NamedTuple):
+    """What a broker that speaks MQTT 5 says of itself as it lets a client in."""
+
+    window: int = 20  # unacknowledged messages
+    largest: float = math.inf
+    qos: int = 2
+    retains: int = 1
+
+    @classmethod
+    def of(cls, properties: Any, window: int) -> BrokerLimits:
+        """Return the limits in a CONNACK, which says none that is the protocol's own."""
+        return cls(
+            min(window, getattr(properties, "ReceiveMaximum", window)),
+            getattr(properties, "MaximumPacketSize", math.inf),
+            getattr(properties, "MaximumQoS", 2),
+            getattr(properties, "RetainAvailable", 1),
+        )
+
+    def refusal(self, publication: Publication) -> str | None:
+        """Return why a broker would hang up at a message, or None."""
+        size = len(publication.data) + overhead(publication.topic)
+        if size > self.largest:
+            most = f"max_message_bytes = {self.largest:.0f} at both ends"
+            return f"takes messages of {self.largest:.0f} bytes at most, got {size}: set {most}"
+        if publication.retain and not self.retains:
+            return "keeps no retained messages, which nodes need"
+        return None if self.qos else "acknowledges no messages (QoS 1), which nodes need"
+
+
+def words(code: Any, properties: Any) -> str:
+    """Return a reason code of MQTT, and the reason that a broker adds in its own words."""
+    own = getattr(properties, "ReasonString", "")
+    return f"{str(code).lower()} ({own})" if own else str(code).lower()
+
+
 AT_ONCE = 8  # topics of one subscription: AWS IoT Core takes no more
 
 
@@ -119,7 +154,8 @@ def parts_of(topics: Sequence[str]) -> list[Sequence[str]]:
 
 def overhead(topic: str) -> int:
     """Return the bytes of a publication beside its payload, at most."""
-    return len(topic.encode()) + 2 + 2 + 5  # the topic's length, a number, and the header
+    # The topic's length, a number, no properties, and the header.
+    return len(topic.encode()) + 2 + 2 + 1 + 5
 
 
 def reason(error: Exception, broker: Broker) -> str:

@@ -17,7 +17,8 @@ It reports when it opens and why it closes, hands over what arrives, and publish
 6. The thread waits with `selectors`: paho's own loop uses `select`, which ends at file 1024,
    and an aggregator has more connections than that.
 
-It speaks MQTT 3.1.1: version 5 would only add why a message was refused.
+It speaks MQTT 5, in which a broker says its limits and why it refuses, and 3.1.1 to one that does
+not answer that.
 """
 
 from __future__ import annotations
@@ -38,11 +39,13 @@ from submerge_client.memory import SystemEntropy
 from submerge_client.uplink import JobQueue
 from submerge_client.uplink.broker import (
     Broker,
+    BrokerLimits,
     Login,
     Parting,
     Publication,
     parts_of,
     reason,
+    words,
 )
 from submerge_client.uplink.paho_client import RENEWED_AT, after, paho_client
 from submerge_client.uplink.waker import Waker
@@ -58,10 +61,13 @@ while: else messages that it forbids would cost all others their connection, aga
 
 KEEPALIVE_S = 60  # seconds of silence before a side pings; less detects a dead connection sooner
 PATIENCE_S = 10.0  # how long a broker may take to accept the connection and grant all topics
+SILENT_S = 3.0  # how long it may say nothing to MQTT 5, before it is asked in 3.1.1
 UNACKNOWLEDGED_S = 30.0  # how long a message may stay unacknowledged before another try
 
 LONGEST_WAIT_S = 60.0
 """Longest wait between two tries; also, how long a connection must hold to shorten the wait."""
+
+UNSUPPORTED = 0x84  # the answer to a CONNECT of a version that a broker does not speak
 
 GRACE_S = 1.0  # for messages that are on their way when the line is closed
 LOOK_S = 5.0  # how long the thread sleeps at most: paho handles its keepalive when it is called
@@ -101,6 +107,8 @@ class BrokerConnection:
         self._unacknowledged: dict[int, tuple[Hashable, float]] = {}
         self._login: Login | None = None  # of the next connection, if it is known already
         self._asked: dict[int | None, Sequence[str]] = {}  # subscriptions that are not granted yet
+        self._protocol, self._answered = mqtt.MQTTv5, True
+        self._limits = BrokerLimits()
         self._closing = threading.Event()
         self._ring: Callable[[], None] = _no_ring
         self._thread = threading.Thread(target=self._run, name=f"mqtt {name}", daemon=True)
@@ -188,8 +196,22 @@ class BrokerConnection:
     def _connect(self) -> None:
         """Hold one connection until it breaks, its token ends, or the line closes."""
         login, self._login = self._login or self._broker.login(), None
+        try:
+            self._hold(login)
+        except Exception:
+            # A broker that speaks 3.1.1 alone says so, or hangs up. What let us in stays in use.
+            tried, self._answered = self._protocol, self._answered or self._closing.is_set()
+            if not self._answered:
+                self._protocol = mqtt.MQTTv311 if tried == mqtt.MQTTv5 else mqtt.MQTTv5
+            if self._answered or tried == mqtt.MQTTv311:
+                raise
+            self._hold(login)
+
+    def _hold(self, login: Login) -> None:
+        self._answered = True
         client = self._client(login)
         client.connect(self._broker.host, self._broker.port, keepalive=KEEPALIVE_S)
+        self._answered = False  # as yet
         connection = client.socket()
         if connection is None:
             raise self._hung_up()
@@ -220,7 +242,7 @@ class BrokerConnection:
         login: Login,
     ) -> None:
         """Let paho read and write, until the line or the token ends and all is sent."""
-        granted_by = time.monotonic() + PATIENCE_S
+        began = time.monotonic()
         ends_at, renewed_at = float("inf"), after(login, RENEWED_AT)
         while True:
             if self.is_open and self._login is None and time.monotonic() >= renewed_at:
@@ -228,6 +250,8 @@ class BrokerConnection:
                     self._login = self._broker.login()
                 except Parting:  # it is good for a while yet
                     renewed_at = after(login, 0.25)
+            hears = self._answered or self._protocol == mqtt.MQTTv311
+            granted_by = began + (PATIENCE_S if hears else SILENT_S)
             renews = self._login is not None
             if self._closing.is_set() or renews:
                 ends_at = min(ends_at, time.monotonic() + GRACE_S)
@@ -247,6 +271,7 @@ class BrokerConnection:
             # TLS may hold bytes that have arrived while the socket looks empty.
             held = self._broker.tls is not None and connection.pending() > 0
             until = min(ends_at, renewed_at if renewed_at > time.monotonic() else math.inf)
+            until = until if self.is_open else min(until, granted_by + 0.01)
             wait = 0.0 if held else max(0.0, min(LOOK_S, until - time.monotonic()))
             ready = {key.fileobj: events for key, events in selector.select(wait)}
             waker.hush()
@@ -264,7 +289,7 @@ class BrokerConnection:
 
     def _publish(self, client: mqtt.Client) -> None:
         """Give paho the waiting messages that fit into the window."""
-        while len(self._unacknowledged) < WINDOW:
+        while len(self._unacknowledged) < self._limits.window:
             busy = {key for key, _ in self._unacknowledged.values()}
             with self._lock:
                 key = next((key for key in self._waiting if key not in busy), None)
@@ -275,6 +300,8 @@ class BrokerConnection:
                     self._later_at = time.monotonic()
                 else:
                     return
+            if why := self._limits.refusal(Publication(topic, data, retain)):
+                raise Parting(f"{self._broker} {why}")
             sent = client.publish(topic, data, qos=1, retain=retain)
             self._unacknowledged[sent.mid] = key, time.monotonic()
 
@@ -306,7 +333,7 @@ class BrokerConnection:
     # -- paho --------------------------------------------------------------------
 
     def _client(self, login: Login) -> mqtt.Client:
-        how = {"client_id": self._name, "protocol": mqtt.MQTTv311, "reconnect_on_failure": False}
+        how = {"client_id": self._name, "protocol": self._protocol, "reconnect_on_failure": False}
         client = paho_client(self._broker, login, **how)
         client.max_inflight_messages_set(WINDOW)
         client.max_queued_messages_set(WINDOW)
@@ -317,11 +344,14 @@ class BrokerConnection:
         client.on_subscribe = self._on_subscribe
         client.on_message = self._on_message
         client.on_publish = self._on_publish
+        client.on_disconnect = self._on_disconnect
         return client
 
     def _on_connect(self, client: mqtt.Client, _: Any, flags: Any, code: Any, more: Any) -> None:
+        self._answered = code.value != UNSUPPORTED
         if code.is_failure:
-            raise Parting(f"{self._broker} does not let {self._name} in: {str(code).lower()}")
+            raise Parting(f"{self._broker} does not let {self._name} in: {words(code, more)}")
+        self._limits = BrokerLimits.of(more, WINDOW)
         self._asked = {
             client.subscribe([(each, 1) for each in part])[1]: part
             for part in parts_of(self._topics)
@@ -332,7 +362,8 @@ class BrokerConnection:
     def _on_subscribe(self, client: Any, _: Any, mid: int, codes: Any, more: Any) -> None:
         for topic, code in zip(self._asked.pop(mid), codes, strict=True):
             if code.is_failure:
-                raise Parting(f"{self._broker} does not let {self._name} read {topic}")
+                why = words(code, more)
+                raise Parting(f"{self._broker} does not let {self._name} read {topic}: {why}")
         if not self._asked:
             self._granted()
 
@@ -342,7 +373,15 @@ class BrokerConnection:
             self._on_opened()
 
     def _on_publish(self, client: Any, _: Any, mid: int, code: Any, more: Any) -> None:
-        self._unacknowledged.pop(mid, None)
+        key, _ = self._unacknowledged.pop(mid, (None, 0.0))
+        if code.is_failure and isinstance(key, _Later):
+            self._later_from = time.monotonic() + BARRED_S
+        elif code.is_failure:
+            raise Parting(f"{self._broker} refuses a message of {self._name}: {words(code, more)}")
+
+    def _on_disconnect(self, client: Any, _: Any, flags: Any, code: Any, more: Any) -> None:
+        if flags.is_disconnect_packet_from_server:
+            raise Parting(f"{self._broker} hung up: {words(code, more)}")
 
     def _on_message(self, client: Any, _: Any, message: mqtt.MQTTMessage) -> None:
         try:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from submerge import UsageError
+from submerge.protocol.machine import Note
 from submerge.protocol.messages import Message, Report
 from submerge.protocol.names import SERVER_DOMAIN, server_name
 from submerge.protocol.permission import Permission
 from submerge_client.config.links import Link, Served
+from submerge_client.files import PRIVATE, atomic_write, stat_of
 from submerge_client.files import stamp as file_stamp
-from submerge_client.files import stat_of
-from submerge_client.kit import read_kit
+from submerge_client.kit import in_use, read_kit, renewed_place
 from submerge_client.logs import say
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class Tls(NamedTuple):
     alpn: str | None = None
 
     @property
+    def kit_in_use(self) -> Path | None:
+        return None if self.kit is None else in_use(self.kit)
+
+    @property
     def proves(self) -> bool:
         """Whether it includes a certificate of our own."""
         return self.cert is not None or self.kit is not None
@@ -43,7 +48,8 @@ class Tls(NamedTuple):
         """Return the files as a client's context: the other end must prove its name."""
         import ssl  # 2 MiB, which a link without TLS does not need
 
-        trusted = None if self.kit is None else read_kit(self.kit).authority.decode()
+        kit = self.kit_in_use
+        trusted = None if kit is None else read_kit(kit).authority.decode()
         try:
             context = ssl.create_default_context(cafile=self.ca, cadata=trusted)
         except OSError as error:
@@ -55,7 +61,8 @@ class Tls(NamedTuple):
 
     def prove(self, context: ssl.SSLContext) -> None:
         """Load this side's certificate into a context, if there is one."""
-        cert, key = (self.kit, self.kit) if self.kit is not None else (self.cert, self.key)
+        kit = self.kit_in_use
+        cert, key = (kit, kit) if kit is not None else (self.cert, self.key)
         if cert is None:
             return
         try:
@@ -70,7 +77,8 @@ class Tls(NamedTuple):
         """Have a server's context accept certificates of the authorities, if any are named."""
         if self.kit is None and self.ca is None:
             return False
-        authority = None if self.kit is None else read_kit(self.kit).authority.decode()
+        kit = self.kit_in_use
+        authority = None if kit is None else read_kit(kit).authority.decode()
         try:
             context.load_verify_locations(None if authority else self.ca, cadata=authority)
         except OSError as error:
@@ -81,7 +89,7 @@ class Tls(NamedTuple):
         """Return ca, key and cert as bytes, in gRPC's order."""
         self.context()  # gRPC itself reports no error for a file that it cannot use
         if self.kit is not None:
-            kit = read_kit(self.kit)
+            kit = read_kit(in_use(self.kit))
             return kit.authority, kit.key, kit.cert
         paths = (self.ca, self.key, self.cert)
         try:
@@ -92,7 +100,8 @@ class Tls(NamedTuple):
 
     def stamp(self) -> tuple[object, ...]:
         """Return a value that changes when a file is replaced, removed or restored."""
-        return tuple(None if path is None else _stamp(path) for path in self[:4])
+        paths = (*self[:3], self.kit_in_use)
+        return tuple(None if path is None else _stamp(path) for path in paths)
 
 
 def tls_of(link: Link, kit: Path | None = None) -> Tls | None:
@@ -188,6 +197,9 @@ class Credentials:
     """When the certificates of a node's links expire; read again when their files have changed."""
 
     def __init__(self, *links: Tls | None, node: str) -> None:
+        for tls in links:
+            if tls is not None and tls.kit is not None:
+                _drop_unfit(tls.kit)
         proofs = {tls: tls.stamp() for tls in links if tls is not None and tls.proves}
         self._known = {tls: (stamp, check_name(tls, node)) for tls, stamp in proofs.items()}
         self._node = node
@@ -204,6 +216,18 @@ class Credentials:
                     continue  # replaced by half, or wrongly: open connections stay open
         return min((each.until for _, each in self._known.values()), default=0.0)
 
+    def renewed(self, certificate: bytes) -> Note:
+        """Put a new certificate into the node's kit, if it fits and lasts longer; say so."""
+        kit, now = next((tls.kit for tls in self._known if tls.kit is not None), None), self.until
+        try:
+            if kit is None:
+                raise UsageError("expected a kit to put it into, got cert and key in files apart")
+            until = replace_certificate(kit, certificate, self._node, now)
+        except (UsageError, OSError) as error:
+            return Note("certificate not taken", {"why": str(error)}, "warning")
+        said = time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(until))
+        return Note("certificate renewed", {"kit": str(kit), "until": said})
+
     def explain(self, why: str, wall: float) -> str:
         """Return why a connection failed; no server says that our certificate has expired."""
         until = self.until
@@ -217,6 +241,33 @@ class Credentials:
         if isinstance(message, Report) and self._known:
             return replace(message, certified_until=self.until)
         return message
+
+
+def replace_certificate(path: Path, certificate: bytes, node: str, until: float) -> float:
+    """Put a certificate that fits, and ends after `until`, into a kit; return its end."""
+    now, place = in_use(path), renewed_place(path)
+    kit, beside = read_kit(now), place.with_name(f".{place.name}.new")
+    try:
+        atomic_write(beside, kit.with_certificate(now.read_bytes(), certificate), mode=PRIVATE)
+        found = check_name(Tls(kit=beside), node)
+        if read_kit(beside)._replace(cert=kit.cert) != kit:
+            raise UsageError("expected a certificate alone, got more")
+        if found.until < until:
+            raise UsageError("expected a certificate that ends later than the one in use")
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
+    return found.until
+
+
+def _drop_unfit(path: Path) -> None:
+    """Remove what has come in a kit's place if the kit has another key since, or ends later."""
+    now = in_use(path)
+    if now == path:
+        return
+    ends = [identity(Tls(ca=each, cert=each, key=each)).until for each in (now, path)]
+    if read_kit(now).key != read_kit(path).key or ends[0] <= ends[1]:
+        now.unlink()
 
 
 def _handshake(checks: ssl.SSLContext, shown: ssl.SSLContext) -> dict[str, Any]:

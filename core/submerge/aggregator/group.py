@@ -24,6 +24,7 @@ from submerge.aggregator.rows.histories import Histories
 from submerge.aggregator.rows.influence import InfluenceNotes
 from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.rows.refusals import RowVerdict, within_readings
+from submerge.aggregator.rows.releases import Noise, Release, released
 from submerge.aggregator.self_check import Said, SelfCheck, rejection_note
 from submerge.aggregator.upward import Lineage, Upward
 from submerge.errors import PeerError
@@ -41,6 +42,8 @@ from submerge.protocol.messages import (
     Reason,
     Report,
     Stamp,
+    Told,
+    most_told,
 )
 from submerge.protocol.report_bytes import digest
 from submerge.protocol.session import ParentSession
@@ -227,10 +230,13 @@ class Group:
         self.desired_states, self.pushes = DesiredStates(), OrderPushes()
         self.drills, self.first_readings = DrillAnswers(), FirstReadings()
         self.histories = Histories(name)
+        self.published: Release | None = None
         self.upward = Upward(ParentSession.of(settings), Lineage())
         self._settings = settings
         self._stirred = True  # the rows have changed since the newest model
         self._model_at = self._look_at = -math.inf
+        self._has_ended = False  # nothing is left to spend
+        self._since: float | None = None  # since when rows may have come from nodes that ran before
         self._notes = InfluenceNotes(name)
         self._check = SelfCheck(plan.objection)
         self._floor = RowFloor(plan.floor)
@@ -247,6 +253,7 @@ class Group:
             ("asked", name): self.plan.configured,
             ("version", name): self.version,
             ("rank", name): self.rank or None,
+            ("release", name): self.published,
             **self.orders(),
         }
 
@@ -316,7 +323,7 @@ class Group:
     def _leave_out(self, others: frozenset[str] = frozenset()) -> None:
         """Keep out the rows of quarantined nodes, and of `others` for now."""
         if self.ledger is not None:
-            self.ledger.leave_out(others | self.quarantine.quarantined.keys())
+            self.ledger.leave_out(frozenset(self.quarantine.quarantined), others)
         self.stir()
 
     def learn_schema(
@@ -340,6 +347,7 @@ class Group:
             rule=self.plan.influence_rule(self._settings.bounds_after_s),
             histories=self.histories,
             learns_scaling=self.plan.learns_scaling,
+            flow=self.plan.flow,
         )
         self.ledger.leave_out(frozenset(self.quarantine.quarantined))
         if kept is not None:
@@ -515,6 +523,8 @@ class Group:
             scores=recent,
             alarm_status=alarm_status(ledger, now, desired=self.desired_states.heard),
             earlier=ledger.earlier_sums(now),
+            left=ledger.left,
+            told=self._told(ledger),
         )
         if before is not None:
             report = replace(
@@ -526,6 +536,7 @@ class Group:
                 as_of=before.as_of,
                 synced=before.synced,
                 lifetime=before.lifetime,
+                left=before.left,
             )
         formed = upward.session.formed(report, self.plan.summaries)
         return self.plan.within_room(formed, ledger.schema)
@@ -538,7 +549,8 @@ class Group:
         known = 0 if self.model is None else self.model.version
         if not known < model.version <= HIGHEST:
             return False
-        self.model = model
+        before = None if self.model is None else self.model.told
+        self.model = replace(model, told=most_told(model.told, before))
         return True
 
     @property
@@ -569,6 +581,8 @@ class Group:
             self._model_at = now.steady + self._settings.model_every_s
             return None  # what waits still does, and nothing is new
         self._settle(ledger)
+        if self.plan.noise is not None:
+            self._release(ledger, self.plan.noise, now)
         kept = self._kept(self.model, ledger, now)
         model = self._readable(Model, lambda: self._new_model(ledger, now, kept), now)
         self._stirred = False
@@ -583,9 +597,32 @@ class Group:
         """Return a model; its rows are those of the one `before`, if they are held back."""
         known = ledger, self.canonical, self._settings, now, self.plan, self.waiting is not None
         new = of_root.new_model(*known, last=self.version, rank=self.rank, before=self.model)
+        if self.plan.noise is not None:
+            return of_root.with_noise(new, self.published, self.plan.summaries, self.plan.noise)
         if before is None:
             return new
         return replace(new, summary=before.summary, factors=before.factors, counts=before.counts)
+
+    def _told(self, ledger: Ledger) -> Told | None:
+        """Return what was told, as this node's model says, and nodes below."""
+        own = None if self.model is None else self.model.told
+        return most_told(own, of_root.told_below(ledger))
+
+    def _release(self, ledger: Ledger, noise: Noise, now: Now) -> None:
+        """Release the sums of all rows, if that is due; say once if nothing is left to spend."""
+        # By then those that know of later models have reported.
+        self._since = now.steady if self._since is None else self._since
+        heard = now.steady >= self._since + 3 * self._settings.report_every_s
+        seen = None if self.waiting is not None else ledger.seen(now)
+        if seen is None or not heard:
+            return
+        of, told, last = (ledger.fingerprint, ledger.left), self._told(ledger), self.published
+        self.published = released(last, seen, of, self.plan.summaries, noise, told=told)
+        goes_on = last is not None and last.goes_on(of, noise.rho, told)
+        if self.published is last and not goes_on and not self._has_ended:
+            self._has_ended = True
+            facts = {"group": self.name, "todo": "docs/privacy.md"}
+            self._rejections.append(Note("no more models: epsilon is spent", facts, "warning"))
 
     def _readable(self, kind: type[Said], make: Callable[[], Said], now: Now) -> Said | None:
         """Return a message that receivers can read; quarantine the nodes that prevent it."""

@@ -405,6 +405,7 @@ class AggregatorNode:
             known = {canonical, *(each.canonical for each in read.values())}
             if group.plan.chooses_rank and text in known:
                 group.rank = kept.get(("rank", name), 0)
+            group.published = kept.get(("release", name))
             group.upward.line = kept.get(("line", name), Lineage())
             if not self.top:
                 group.upward.draw_fence(self.rng)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from submerge.aggregator.rows.influence import InfluenceRule
+from submerge.aggregator.rows.releases import Noise
 from submerge.protocol.messages import Model, Report
 from submerge.protocol.summaries import Subspaces, Summaries
 from submerge.robust.influence import FIRST_ROWS
@@ -79,6 +80,8 @@ class GroupPlan:
     floor : bool or None
         Whether new rows enter models and reports only once five children have eight each, or all
         of fewer; None: in groups of five nodes or more; False: nowhere.
+    flow : tuple of tuple of str
+        Nodes in the order in which a fault goes on from one to the next, a tuple for each line.
     given : mapping of str to (float, float)
         Center and scale of channels that need not be measured, where the others are.
     objection : Objection or None
@@ -98,6 +101,8 @@ class GroupPlan:
     has_room: HasRoom | None = None
     min_rows: int = 1
     floor: bool | None = False
+    flow: tuple[tuple[str, ...], ...] = ()
+    noise: Noise | None = None  # that a root adds to its sums, under a schema with `clip`
     given: Given = field(default_factory=dict)
 
     def influence_rule(self, known_s: float) -> InfluenceRule | None:

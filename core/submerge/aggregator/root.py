@@ -15,15 +15,16 @@ from submerge.aggregator.rollup import census, limits, scores, staleness
 from submerge.aggregator.rows.influence import is_named
 from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.rows.pool import knows_energies
+from submerge.aggregator.rows.releases import Noise, Release
 from submerge.errors import UsageError
 from submerge.features import Kernel, Landmarks, Matern, OpenLandmarks, Polynomial
 from submerge.pca.choice import LEAST_FOLDS, Summarised, best_rank
 from submerge.pca.factor import Factors
 from submerge.pca.scatter_sum import Center
 from submerge.protocol.machine import Now
-from submerge.protocol.messages import BELIEVED, Model, ScoreSketches
+from submerge.protocol.messages import BELIEVED, Model, ScoreSketches, Told, most_told
 from submerge.protocol.settings import AggregatorSettings
-from submerge.protocol.summaries import Subspaces, Summary, below
+from submerge.protocol.summaries import Subspaces, Summaries, Summary, below
 from submerge.robust import influence
 from submerge.schema import Schema
 from submerge.stats.block_length import group_block_s
@@ -128,6 +129,32 @@ def new_model(
         factors=factors,
         rank=published_rank(plan, ledger.schema, rank or held_rank(plan, ledger)),
         block_s=0.0 if maxima is None else group_block_s(maxima.lengths, maxima.block_s),
+    )
+
+
+def told_below(ledger: Ledger) -> Told | None:
+    """Return what models have told, as aggregators below say, and clients that are believed."""
+    # As versions are: one key does not speak for so many, where there are so many.
+    by_client = [row.report.told for row in ledger.current() if row.from_client]
+    claims = [sorted(each, reverse=True) for each in zip(*filter(None, by_client), strict=True)]
+    shared = Told(*(each[min(SEVERAL, len(each)) - 1] for each in claims)) if claims else None
+    others = (row.report.told for row in ledger.current() if not row.from_client)
+    return most_told(shared, *others)
+
+
+def with_noise(model: Model, release: Release | None, summaries: Summaries, noise: Noise) -> Model:
+    """Return a model that says nothing of rows but what is in a release (docs/privacy.md)."""
+    kept = release.summary if release and release.fingerprint == model.fingerprint else None
+    return replace(
+        model,
+        summary=None if kept is None else summaries.directions(kept),
+        factors=() if kept is None else summaries.factors(kept),
+        limits=None,
+        maxima=None,
+        widened=1.0,
+        block_s=0.0,
+        epsilon=0.0 if release is None else noise.epsilon(release.spent_in_all),
+        told=None if release is None else release.told,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from submerge.errors import PeerError
 from submerge.protocol.machine import Effect, Keep, Note
-from submerge.protocol.messages import HIGHEST, Model
+from submerge.protocol.messages import HIGHEST, Model, most_told
 from submerge.protocol.session import ParentSession
 from submerge.schema import Schema, differences
 
@@ -76,6 +76,8 @@ class FleetView:
     def _use(self, model: Model) -> None:
         """Score with a model; if a root begins again, with the last summary that there was."""
         old = self.model
+        if old is not None:
+            model = replace(model, told=most_told(model.told, old.told))
         if old is not None and old.fingerprint == model.fingerprint:
             if model.summary is None:
                 model = replace(model, summary=old.summary, limits=old.limits)

@@ -238,11 +238,6 @@ class ClientIncarnation:
             self._learn_few(self.few, now)
             self.few = no_rows(self.schema)
 
-    def take_few(self) -> FewRows:
-        """Give up the rows that wait: the next incarnation learns them."""
-        few, self.few = self.few, no_rows(self.schema)
-        return few
-
     def _learn_few(self, few: FewRows, now: Now) -> None:
         # As of when they came: what has waited for a night has faded.
         for part in few.spans((self.schema.half_life or math.inf) / FADE_STEPS):

@@ -23,7 +23,7 @@ from submerge.pca.expectation import Guesses
 from submerge.pca.subspace import LARGEST
 from submerge.protocol.alarm_status import Alarm, AlarmStatus
 from submerge.protocol.desired_state import DesiredState
-from submerge.protocol.machine import Effect, Note, Now, Scored, Send
+from submerge.protocol.machine import Effect, NewCertificate, Note, Now, Scored, Send
 from submerge.protocol.messages import Model, ScoreSketches, Stamp
 from submerge.protocol.names import RandomSource
 from submerge.protocol.score_trail import NO_TRAIL, level_of
@@ -108,14 +108,16 @@ class Ingest:
 
     def apply(
         self, desired_states: Iterable[DesiredState], current: ClientIncarnation, now: Now
-    ) -> list[Note]:
-        """Apply the desired states of this node; return a note for each that was new."""
-        monitor, notes = self.monitor_for(current), list[Note]()
+    ) -> list[Note | NewCertificate]:
+        """Apply the desired states of this node; return what follows from each that was new."""
+        monitor, notes = self.monitor_for(current), list[Note | NewCertificate]()
         for desired in desired_states:
             if monitor is not None and desired.node == self._settings.node:
                 before = monitor.desired
                 if monitor.apply(desired, now):
                     notes.append(_applied_note(before, desired))
+                    if desired.certificate != before.certificate:
+                        notes.append(NewCertificate(desired.certificate))
                     if monitor.desired.drill > before.drill:
                         notes += self._begin_drill(monitor, now)
         return notes
@@ -199,7 +201,9 @@ class Ingest:
         self._clock = clock
         if monitor is not None:
             monitor.hear(heard, time, now)
-        if block.left_out:
+        if current.schema.clip is not None:
+            self._learn_each(heard, current, now)
+        elif block.left_out:
             current.leave_out(block.why)
         judgement = None
         if monitor is not None and model is not None and len(block):
@@ -251,6 +255,8 @@ class Ingest:
             if offset is not None:
                 clipped = clipped - offset
                 lifted = clipped if current.schema.linear else current.schema.features.lift(clipped)
+        if current.schema.clip is not None:
+            return  # `_learn_each` does so
         beyond = 0 if block.beyond is None else int(np.count_nonzero(block.beyond))
         current.leave_out(np.full(beyond, TOO_LARGE, dtype=np.int8))
         current.withhold(int(np.count_nonzero(~learnt)) - beyond)
@@ -261,6 +267,17 @@ class Ingest:
             readings = None if model is None or not model.parts else model.parts[-1]
             guesses = Guesses(block.gaps[learnt], readings)
         current.learn(clipped[learnt], lifted[learnt], now, priorities, guesses)
+
+    def _learn_each(self, rows: Array, current: ClientIncarnation, now: Now) -> None:
+        """Let an incarnation learn rows where no row may decide what becomes of another."""
+        # Neither by alarms nor by means (docs/privacy.md): whole rows, as they came.
+        when = self._settings.learn_when
+        block = prepare(rows, current.schema, fill=None, when=when, largest=current.largest)
+        current.leave_out(block.why)
+        if self.monitor is None or self.monitor.learns:
+            current.learn(block.rows, block.features, now)
+        else:
+            current.withhold(len(block))
 
     def _count(self, judgement: Judgement, block: Block) -> None:
         """Count scores of rows that belong to no alarm, as of rows without gaps: limits follow."""

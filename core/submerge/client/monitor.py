@@ -24,7 +24,7 @@ from submerge.client.alarms.detector import (
     row_statistics,
 )
 from submerge.client.alarms.highest import LEAST_ROWS
-from submerge.client.alarms.new_level import NewLevel, lasting_s
+from submerge.client.alarms.new_level import NewLevel, OpenDays, lasting_s
 from submerge.client.drill import DrillTask
 from submerge.client.monitor_state import MonitorState, no_mean, no_rows
 from submerge.drill.response import NodeScorer
@@ -127,6 +127,8 @@ class NodeMonitor:
         kept = kept.of_node(node).of_schema(schema, self._count)
         self.fingerprint, self.own, self.desired = kept.fingerprint, kept.own, kept.desired
         self.offset, self._level, self._no_rows = kept.offset, kept.level, no_rows(schema)
+        self._days = OpenDays()
+        self._since: OwnScatter | None = None  # of rows learnt since an alarm is open
         self._summaries = summaries
         self._half_life_s = min(schema.half_life or HALF_LIFE_S, HALF_LIFE_S)
         self._channels = kept.channels or ChannelState.none(self._count)
@@ -155,7 +157,12 @@ class NodeMonitor:
             self.detector = AlarmDetector.of(
                 *(node, settings.alarms, names, kept.detector, self._channels, schema.scaling)
             )
-            self.detector = replace(self.detector, silences=kept.silences, duty=kept.duty)
+            self.detector = replace(
+                self.detector,
+                silences=kept.silences,
+                duty=kept.duty,
+                departures=kept.departures,
+            )
             if schema.linear:
                 self._asides, self.detector = Asides.restored(self.detector)
             if kept.reference is not None:
@@ -186,6 +193,7 @@ class NodeMonitor:
             None if self.detector is None else self.detector.silences,
             self._unsure,
             None if self.detector is None else self.detector.duty,
+            None if self.detector is None else self.detector.departures,
         )
 
     @property
@@ -348,8 +356,10 @@ class NodeMonitor:
         if model is not self._heard or kinds != self._kinds or timed is not self._timed:
             self._heard, self._kinds, self._timed = model, kinds, timed
             if self.detector is not None:
+                # A group whose models carry noise has none.
+                maxima = self.maxima if model.epsilon else model.maxima
                 self.detector = self.detector.with_maxima(
-                    model.maxima, kinds, model.widened, model.block_s, model.counts.learnt
+                    maxima, kinds, model.widened, model.block_s, model.counts.learnt
                 )
         scoring = self._scoring_model(reference)
         block = self._read(block)
@@ -389,8 +399,9 @@ class NodeMonitor:
             detector, self._level = self._seek_level(
                 *(detector, self._level, rows, rest, decision.alarmed, still, mine, now)
             )
+            detector = self._outlast(detector, rest, scores, now)
             if detector.log.open is None:
-                self._reference, self._held_for = None, 0
+                self._reference, self._held_for, self._since = None, 0, None
         followed = []
         for each in asides.each if situation.ready else ():
             others = asides.others(each, detector.log)
@@ -491,11 +502,17 @@ class NodeMonitor:
             return
         kept = 2.0 ** -min(self._unlearnt_s / self._half_life_s, 1000.0)
         self._unlearnt_s = 0.0
-        if self._keeps_scatter and self.own.ready and self._reference is None:
+        if self._keeps_scatter and self.own.ready:
             # Filled values would vary less. What an open alarm learns may be a fault.
             whole = rows if gaps is None else rows[~gaps.any(axis=1)]
-            scatter = self.scatter or OwnScatter.none(self._schema.width)
-            self.scatter = scatter.after(whole - self.own.rows, kept)
+            held = self.scatter if self._reference is None else self._since
+            scatter = (held or OwnScatter.none(self._schema.width)).after(
+                whole - self.own.rows, kept
+            )
+            if self._reference is None:
+                self.scatter = scatter
+            else:
+                self._since = scatter
         was, self.own = self.own, self.own.after(rows, features, kept=kept, passed_s=time.seen_s(n))
         if not was.ready:
             if not was.count:
@@ -526,6 +543,7 @@ class NodeMonitor:
         number = 0 if alarm is None else alarm.number
         if number != self._held_for:
             self._held_for, self._level = number, None
+            self._days, self._since = OpenDays(), None
             if self._reference is not None and self._reference[1] is not None:
                 # The node is back at its mean from before; meanwhile the fault was learnt.
                 self.own = self._reference[1]
@@ -580,6 +598,25 @@ class NodeMonitor:
         self._move(moved)
         self._unlearnt_s = 0.0
         return detector.settle(now.wall, moved[: self._count]), None
+
+    def _outlast(
+        self, detector: AlarmDetector, block: Block, scores: RowScores, now: Now
+    ) -> AlarmDetector:
+        """Return a detector whose alarm ends if a day of it was no worse than the one before."""
+        alarm = detector.log.serious
+        if alarm is None or alarm.verdict or detector.stuck or not (self.learns and len(block)):
+            return detector
+        sizes = scores.even.get("distance", scores.spe)
+        self._days = self._days.after(sizes, block.time.seen_s(len(block)))
+        if detector.log.withholds or not self._days.alike:
+            return detector
+        # What is usual of the node is measured again.
+        self.own, self._unlearnt_s = (self.own or self._no_rows).restarted(), 0.0
+        if self._since is not None:
+            self.scatter = (self.scatter or OwnScatter.none(self._schema.width)).with_newer(
+                self._since
+            )
+        return detector.begun_again(now.wall)
 
     def _scoring_model(self, model: Model) -> ScoringModel:
         """Return what scores with a model, made for the newest, and as the node's scatter grows."""

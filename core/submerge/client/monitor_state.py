@@ -12,6 +12,7 @@ from submerge.pca.own_scatter import OwnScatter
 from submerge.protocol.desired_state import DesiredState
 from submerge.protocol.messages import Model
 from submerge.schema import Schema
+from submerge.stats.departures import Departures
 from submerge.stats.duty import DutyCycles
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale
@@ -41,6 +42,7 @@ class MonitorState:
     silences: SilentChannels | None = None
     unsure: Array | None = None  # (channels,): noise of channels that came late, scaled variances
     duty: DutyCycles | None = None
+    departures: Departures | None = None
 
     def of_node(self, node: str) -> MonitorState:
         """Return what stays valid if the node has another name now."""
@@ -67,7 +69,7 @@ class MonitorState:
             kept = replace(kept, run_lengths=None, habits=None, residual_scale=None)
         if self.unsure is not None and len(self.unsure) != schema.width:
             kept = replace(kept, unsure=None)
-        for name in ("resolution", "silences", "duty"):
+        for name in ("resolution", "silences", "duty", "departures"):
             part = getattr(self, name)
             if part is not None and len(part[0]) != channels:
                 gone: Any = {name: None}

@@ -294,20 +294,26 @@ class ClientNode:
 
     def _end(self, why: str, now: Now, effects: list[Effect], *, floor: int = 0) -> None:
         """End the incarnation; the next one declares what this one could not deliver."""
-        last = self.current.checkpoint(self._report(now), now)
-        few = self.current.take_few()
+        # What waits ends with it: another process may have the same memory, and no later name would
+        # tell that both hold these rows.
+        self.current.learn_few(now)
+        last, few = self.current.checkpoint(self._report(now), now), len(self.current.few)
         self.finals.close(self.current, last, why, effects)
         self._begin(now, lost=self.finals.past.lost, floor=floor)
-        self._carry(few, now, effects)
+        self._declare(few, "the incarnation that they waited in has ended", effects)
 
     def _carry(self, few: FewRows, now: Now, effects: list[Effect]) -> None:
         """Let an incarnation that begins take the rows that waited in the one before."""
         current = self.current
         taken = few.under(current.schema)
         current.hold(taken, now)
-        if lost := len(few) - len(taken):
-            current.declare(lost)
-            facts = {"readings": lost, "why": "they waited to be learnt under another schema"}
+        why = "they waited to be learnt under another schema"
+        self._declare(len(few) - len(taken), why, effects)
+
+    def _declare(self, lost: int, why: str, effects: list[Effect]) -> None:
+        if lost:
+            self.current.declare(lost)
+            facts = {"readings": lost, "why": why}
             effects.append(Note("waiting readings lost", facts, "warning"))
 
     def _receive(self, message: Message, now: Now, effects: list[Effect]) -> None:
@@ -483,7 +489,7 @@ class ClientNode:
             session.mark_sent(now.steady, self._rng)
 
     def _report(self, now: Now) -> Report:
-        return self.current.report(
+        report = self.current.report(
             *(self.settings.node, self.settings.group, now),
             version=self.fleet.version,
             lifetime=self.lifetime,
@@ -492,3 +498,5 @@ class ClientNode:
             trail=self._ingest.trail,
             own=None if (monitor := self._ingest.monitor) is None else monitor.scatter,
         )
+        model = self.fleet.model
+        return report if model is None else replace(report, told=model.told)

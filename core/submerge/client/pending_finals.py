@@ -145,7 +145,8 @@ class PendingFinals:
             effects.append(lost_note(last.report, lost, why))
             self._closed += current.account.given_up
         else:
-            self._closed += replace(current.account, waiting=0)
+            few = len(current.few)  # they are in no report
+            self._closed += replace(current.account, waiting=0) + RowAccount(lost=few)
             self._own.add(current.incarnation)
             most, waiting = self._settings.finals, [*self._waiting, self._pending(last)]
             for each in waiting[:-most]:

@@ -16,6 +16,8 @@ from submerge.errors import PeerError, UsageError
 Arrays = Mapping[str, npt.NDArray[Any]]
 """Arrays by name: float64, float32 or whole numbers (uint64)."""
 
+Shapes = Mapping[str, tuple[int, ...]]
+
 DTYPES: dict[str, np.dtype[Any]] = {
     "f8": np.dtype("<f8"),
     "f4": np.dtype("<f4"),

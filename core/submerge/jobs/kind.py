@@ -85,6 +85,16 @@ class JobKind(Protocol):
         """
 
 
+class OfSums:
+    """What holds of a kind that shares no row as it is, and settles no scale."""
+
+    def points_in(self, down: PhaseDown, up: Arrays) -> int:
+        return 0
+
+    def spread(self, down: PhaseDown, up: Arrays) -> Array | None:
+        return None
+
+
 SettingForm = Literal["whole", "number", "text", "flag"]
 
 AnswerForm = Literal["rows", "squares", "plain"]

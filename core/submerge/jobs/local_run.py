@@ -12,7 +12,8 @@ from submerge.errors import ShapeError, UsageError
 from submerge.jobs.arrays import Arrays
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import AnswerForm, JobAnswer, JobKind, PhaseDown
-from submerge.jobs.kinds import KINDS
+from submerge.jobs.kinds import KINDS, made
+from submerge.jobs.masks import Masking
 from submerge.jobs.points import JobPoints, draws, seed_of, split
 from submerge.schema import Schema
 
@@ -41,8 +42,6 @@ def run_here(
     share_points : So many rows of a node may become known to others.
     began : Takes each phase and round, from 1.
     """
-    if kind not in KINDS:
-        raise UsageError(f"a job is one of {', '.join(KINDS)}, got {kind}")
     _check_by_node(parts)
     points = _split(parts, settings)
     if not points:
@@ -50,16 +49,17 @@ def run_here(
     widths = {part.rows.shape[1] for part in points.values()}
     if len(widths) != 1:
         raise UsageError(f"all rows have one width, got {sorted(widths)}")
-    made = KINDS[kind](settings, widths.pop())
-    shared = {name: part._replace(may_share=share_points) for name, part in points.items()}
-    here = _Here(made, shared, left_after or {})
-    state, down = made.first()
+    job = made(kind, settings, widths.pop(), "here", fewest=1)
+    alone: Any = {"may_share": share_points, "masking": Masking()}
+    shared = {name: part._replace(**alone) for name, part in points.items()}
+    here = _Here(job, shared, left_after or {})
+    state, down = job.first()
     for number in range(1, rounds + 1):
         began(down.phase, number)
         up = here.gather(parts, down)
         if up is None:
             raise UsageError(NO_PARTICIPANT)
-        result = made.next(state, down, up)
+        result = job.next(state, down, up)
         if isinstance(result, JobAnswer):
             return result.arrays
         state, down = result

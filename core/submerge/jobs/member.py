@@ -7,7 +7,7 @@ process of the parent.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +16,7 @@ from submerge.jobs.collection import reason_of
 from submerge.jobs.envelopes import ENDED, OPENING, JobAsk, JobShare
 from submerge.jobs.job import Job, JobOutcome
 from submerge.jobs.kind import JobKind
-from submerge.jobs.kinds import kind_of
+from submerge.jobs.kinds import is_masked, kind_of
 from submerge.jobs.link import JobLink
 from submerge.jobs.machine import (
     JobEffect,
@@ -28,6 +28,7 @@ from submerge.jobs.machine import (
     JobTimes,
     SendJob,
 )
+from submerge.jobs.masks import Masking
 from submerge.jobs.parcels import all_of
 from submerge.jobs.points import RECORD, HeldRows, JobPoints, PointBudget, split
 from submerge.protocol.machine import Keep, Note, Now, Start
@@ -60,12 +61,14 @@ class JobMember:
         *,
         budget: PointBudget | None = None,
         room: Callable[[], float] = lambda: math.inf,
+        masking: Masking | str = "it has no keys to mask sums with",
     ) -> None:
         self.node, self._source, self._rng, self._room = node, source, rng, room
+        self._masking = masking
         self.budget = PointBudget(0) if budget is None else budget
         self._times = JobTimes()
         self._parts: dict[str, _Part] = {}
-        self._over, self._left = RecentIds(), RecentIds()
+        self._over, self._left = (deque[str](maxlen=REMEMBERED) for _ in range(2))
 
     @property
     def wakes_at(self) -> float:
@@ -95,7 +98,7 @@ class JobMember:
         for name, part in list(self._parts.items()):
             if part.link.expires_at <= now.steady:
                 del self._parts[name]
-                self._left.add(name)
+                self._left.append(name)
                 effects.append(Note("job given up", {"job": name}))
                 continue
             effects += part.link.send_due(now, self._rng)
@@ -109,7 +112,7 @@ class JobMember:
             if part.link.ends_with(taken):
                 # The parent goes on without this node, which may still hear how the job ends.
                 del self._parts[taken.job]
-                self._left.add(taken.job)
+                self._left.append(taken.job)
             return
         effects += part.link.take_taken(taken, now, self._rng)
 
@@ -122,15 +125,14 @@ class JobMember:
             if full or reopens or piece.job in self._over:
                 effects.append(passed_over(piece, sender, self.incarnation, over=full))
                 return
-            part = self._parts[piece.job] = _Part(
-                JobLink(self.node, self.incarnation, self._times, now)
-            )
+            link = JobLink(self.node, self.incarnation, self._times, now)
+            part = self._parts[piece.job] = _Part(link)
         ask = part.link.take(piece, sender, now.steady, effects)
         if ask is None:
             return
         if ask.phase == ENDED:
             del self._parts[piece.job]
-            self._over.add(piece.job)
+            self._over.append(piece.job)
             effects.append(JobEnded(heard_outcome(ask)))
             return
         part.link.answer(ask, self._share(part, ask, now, effects))
@@ -146,14 +148,16 @@ class JobMember:
         if ask.phase == OPENING:
             return JobShare(self.incarnation, {}, {})
         if (ask.attempt, ask.round) != part.expected:
-            begins = ask.round == 0 and ask.attempt > part.expected[0]
+            # As many as at the opening, when they were counted.
+            begins = ask.round == 0 and part.expected[0] < ask.attempt <= part.attempts
             part.why = "" if begins else RESTARTED
             if not begins:
                 return JobShare(None, {self.node: part.why}, {})
             part.memory = None
         try:
             part.kind.check_down(ask.down)
-            points = part.points._replace(may_share=self.budget.left(now))
+            left = self.budget.left(now)
+            points = part.points._replace(may_share=left, masking=self._masking)
             part.memory, up = part.kind.contribute(part.memory, ask.down, points, self.node)
             if shared := part.kind.points_in(ask.down, up):
                 # Before they are sent: the pieces come after this effect.
@@ -171,6 +175,8 @@ class JobMember:
             part.kind = kind_of(job)
         except UsageError as error:
             return str(error)
+        if is_masked(job.settings) and isinstance(self._masking, str):
+            return self._masking
         held = self._source(job)
         if isinstance(held, str):
             return held
@@ -181,7 +187,7 @@ class JobMember:
         if needs > room:
             mib = (f"{max(0.0, each) / 2**20:,.0f} MiB" for each in (needs, room))
             return "it would need {} of memory, and {} are free for jobs".format(*mib)
-        part.needs = needs
+        part.needs, part.attempts = needs, job.attempts
         part.points = split(held.rows, job.settings, held.order)
         return ""
 
@@ -192,7 +198,7 @@ class _Part:
         self.kind: JobKind | None = None
         self.points: JobPoints | None = None
         self.memory: Any = None
-        self.needs = 0  # bytes
+        self.needs, self.attempts = 0, 0  # bytes; most
         self.expected = (1, 0)  # the attempt and the round that come next
         self.why = ""
 
@@ -201,22 +207,6 @@ class _Part:
         points = self.points
         held = 0 if points is None else points.rows.nbytes + points.held_out.nbytes
         return held + self.link.held_bytes
-
-
-class RecentIds:
-    """The newest ids of jobs that are over."""
-
-    def __init__(self) -> None:
-        self._ids: OrderedDict[str, None] = OrderedDict()
-
-    def __contains__(self, job: str) -> bool:
-        return job in self._ids
-
-    def add(self, job: str) -> None:
-        """Remember one more, and forget the oldest."""
-        self._ids[job] = None
-        while len(self._ids) > REMEMBERED:
-            self._ids.popitem(last=False)
 
 
 def not_from_parent(job: str, sender: str) -> Note:

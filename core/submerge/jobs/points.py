@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from submerge.errors import PeerError, ShapeError, UsageError, whole
 from submerge.features.draws import uniforms, words, words_at
 from submerge.jobs.arrays import Arrays, check_at_most
 from submerge.jobs.job import Settings
-from submerge.jobs.row_groups import GROUP
+from submerge.jobs.row_groups import LEAST_ROWS, Labels, near_groups
 from submerge.protocol.machine import Key, Now
 
 MOST_HELD_OUT = 0.9
@@ -33,6 +33,9 @@ class JobPoints(NamedTuple):
     rows: Array
     held_out: Array
     may_share: int = 0  # rows that may leave the node as they are from now on
+    groups: Labels | None = None  # of `rows`, `near_groups`; those of the rows as they are if None
+    groups_out: Labels | None = None  # of `held_out`
+    masking: Any = None  # `masks.Masking`, for jobs that are masked
 
 
 class HeldRows(NamedTuple):
@@ -40,7 +43,7 @@ class HeldRows(NamedTuple):
 
     fingerprint: str
     rows: Array
-    order: Array  # (n,), by which rows are held out: the node's own, and equal for rows of a group
+    order: Array  # (n,), the node's own, by which groups of near rows are held out
 
 
 def key(seed: int, node: str, purpose: str) -> int:
@@ -101,19 +104,22 @@ def held_out_of(settings: Settings) -> float:
 def split(rows: Array, settings: Settings, order: Array) -> JobPoints:
     """Return a copy of rows (n, width) without gaps, in those to learn from and those held out.
 
-    Rows are held out by their order (n,), groups of eight as a whole, and eight stay.
+    Groups of near rows are held out as a whole, by their first row's order (n,), and eight stay.
     """
     if rows.ndim != 2:
         raise ShapeError("rows", expected="(n, width)", got=rows.shape)
     fits = (np.abs(rows) <= LARGEST_READING).all(axis=1)  # NaN is not
     rows = np.array(rows[fits], dtype=np.float64, order="C")
-    share, n = held_out_of(settings), len(rows)
-    groups = int(min(share * n, n - GROUP) / GROUP + 1e-9) if n > GROUP else 0
+    share, n, groups = held_out_of(settings), len(rows), near_groups(rows)
+    sizes = np.bincount(groups)
+    firsts = np.unique(groups, return_index=True)[1]
+    by_order = np.argsort(order[fits][firsts], kind="stable")
+    most = min(share * n + 1e-9, n - LEAST_ROWS)
+    chosen = np.zeros(len(sizes), dtype=bool)
+    chosen[by_order[np.cumsum(sizes[by_order]) <= most]] = True
     # Sums over a single row would be that row.
-    first = np.argsort(order[fits], kind="stable")[: 1 if n == 1 else GROUP * groups]
-    out = np.zeros(n, dtype=bool)
-    out[first] = True
-    return JobPoints(rows[~out], rows[out])
+    out = np.ones(1, dtype=bool) if n == 1 else chosen[groups]
+    return JobPoints(rows[~out], rows[out], 0, groups[~out], groups[out])
 
 
 # PointBudget: how many readings may leave a client as they are, in any 24 hours.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 
 from submerge.errors import PeerError, UsageError
 from submerge.jobs import roster
@@ -22,7 +23,7 @@ from submerge.jobs.machine import (
     JobTimes,
     KnownChildren,
 )
-from submerge.jobs.member import MOST_JOBS, RecentIds, heard_outcome, not_from_parent, passed_over
+from submerge.jobs.member import MOST_JOBS, REMEMBERED, heard_outcome, not_from_parent, passed_over
 from submerge.protocol.machine import Note, Now, Start
 from submerge.protocol.messages import Incarnation
 from submerge.protocol.names import RandomSource
@@ -37,7 +38,7 @@ class JobRelay:
         self.node, self._rng, self._times = node, rng, times or JobTimes()
         self._children = KnownChildren()
         self._relayed: dict[str, _Relayed] = {}
-        self._over = RecentIds()
+        self._over = deque[str](maxlen=REMEMBERED)
 
     @property
     def wakes_at(self) -> float:
@@ -144,7 +145,7 @@ class JobRelay:
             if collection.ask.phase == ENDED:
                 if closes:
                     del self._relayed[name]
-                    self._over.add(name)
+                    self._over.append(name)
                     return
             elif closes and (relayed.changed or not relayed.closed):
                 # Late shares replace what went up, as long as the turn lasts above.

@@ -1,67 +1,96 @@
-"""RowGroups: a sample of a stream's rows, in groups of eight that come, go and are held out whole.
+"""RowSets: the rows that a client holds for jobs, each in one set and one group for its life."""
 
-What jobs are told are sums. Those of two jobs differ by whole groups, however each splits the rows
-that a node holds and whatever has come between them: by no single row (docs/privacy.md).
-"""
+# 1. A set is drawn when a job asks, and stays until as many rows have come: no two sets share one.
+# 2. Its rows are in groups of five or more that are near each other. What jobs hold out, and what
+#    k-means sums, are whole groups: so no sums, of however many rounds and jobs, tell fewer apart.
+# 3. Distances of rows held out are told one by one, in steps. So a set takes part a bounded number
+#    of times. They are counted in memory, where the rows are: after a restart there are others.
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from submerge._linalg import Array
-from submerge.errors import ShapeError, whole
 from submerge.features.draws import uniforms
+from submerge.jobs.landmark_sample import RowSample
 from submerge.protocol.names import RandomSource
 
-GROUP = 8
+FEWEST = 5
+"""Rows of a node in each sum that it sends: one of fewer says too much of each."""
+
+LEAST_ROWS = 8
+"""Rows of a set: sums over fewer say too much of each."""
+
+MOST_ATTEMPTS = 400
+"""Attempts that jobs over the same rows may make: fifty jobs of eight."""
+
+Labels = npt.NDArray[np.intp]
+
+STEPS = 3  # of the power method: enough to cut along a long direction
 
 
-class RowGroups:
-    """At most `most` rows of a stream, each as likely as any other."""
+class RowSets:
+    """A sample of `most` rows, at least 1, of a stream, and the set that jobs have now."""
 
     def __init__(self, most: int, width: int, rng: RandomSource) -> None:
-        self._rng = rng
-        self._most = whole("most", most, least=1) // GROUP
-        self._groups: Array = np.empty((self._most, GROUP, width))
-        self._order = np.empty(self._most)
-        self._next = np.empty((GROUP, width))
-        self._waiting = self._held = self.seen = 0
+        self._most, self._width, self._rng = most, width, rng
+        self._sample = RowSample(most, width, rng)
+        self._set: Array = np.empty((0, width))
+        self._order = np.empty(0)
+        self._attempts = 0
 
     def __len__(self) -> int:
-        return GROUP * self._held
-
-    @property
-    def rows(self) -> Array:
-        """A copy of its rows, (n, width), group by group."""
-        return self._groups[: self._held].reshape(-1, self._groups.shape[2]).copy()
-
-    @property
-    def order(self) -> Array:
-        """(n,), a secret number of (0, 1) for each row: its group's, for as long as it is held."""
-        return np.repeat(self._order[: self._held], GROUP)
+        """Return how many rows wait for the next set."""
+        return len(self._sample)
 
     def add(self, rows: Array) -> None:
-        """Let rows (n, width) into the sample, as far as they are drawn."""
-        if rows.ndim != 2 or rows.shape[1] != self._next.shape[1]:
-            raise ShapeError("rows", expected=f"(n, {self._next.shape[1]})", got=rows.shape)
-        if not self._most:
-            return
-        seen = self.seen + np.arange(1, len(rows) + 1)
-        self.seen += len(rows)
-        for row in rows[self._draw(len(rows)) * seen < GROUP * self._most]:
-            self._next[self._waiting] = row
-            self._waiting += 1
-            if self._waiting == GROUP:
-                self._take()
+        self._sample.add(rows)
 
-    def _take(self) -> None:
-        """Take the group that is full, for one by chance where there is no room."""
-        place, self._waiting = self._held, 0
-        if self._held < self._most:
-            self._held += 1
-        else:
-            place = int(self._draw(1)[0] * self._most)
-        self._groups[place], self._order[place] = self._next, self._draw(1)[0]
+    def draw(self, attempts: int) -> tuple[Array, Array, int]:
+        """Return a job's rows (n, width), a secret number for each, and attempts so far in all."""
+        # Drawn once for a set: what is held out follows from these numbers, and from no job.
+        if len(self._sample) >= max(LEAST_ROWS, len(self._set)):
+            words = self._rng.bytes(8 * len(self._sample))
+            self._set, self._attempts = self._sample.rows, 0
+            self._order = uniforms(np.frombuffer(words, dtype="<u8"))
+            self._sample = RowSample(self._most, self._width, self._rng)
+        self._attempts += attempts
+        return self._set.copy(), self._order, self._attempts
 
-    def _draw(self, n: int) -> Array:
-        return uniforms(np.frombuffer(self._rng.bytes(8 * n), dtype="<u8"))
+
+def near_groups(rows: Array, least: int = FEWEST) -> Labels:
+    """Return the number of each row's group: `least` rows or more in each, or all; O(n d log n)."""
+    # Cut in two, across the longest direction, where that leaves the least squares.
+    labels = np.zeros(len(rows), dtype=np.intp)
+    todo, found = [np.arange(len(rows))] if len(rows) else [], 0
+    while todo:
+        at = todo.pop()
+        n = len(at)
+        if n < 2 * least:
+            labels[at], found = found, found + 1
+            continue
+        off = rows[at] - rows[at].mean(axis=0)
+        along = np.argsort(off @ _longest(off), kind="stable")
+        at, off = at[along], off[along]
+        firsts = np.cumsum(off, axis=0)[:-1]
+        m = np.arange(1.0, n)
+        saved = np.square(firsts).sum(axis=1) * (1 / m + 1 / (n - m))
+        # No crumbs: the depth stays logarithmic.
+        side = max(least, n // 16)
+        cut = side + int(np.argmax(saved[side - 1 : n - side]))
+        todo += [at[cut:], at[:cut]]
+    return labels
+
+
+def _longest(off: Array) -> Array:
+    """Return nearly the longest direction (d,) of rows (n, d) about their mean."""
+    direction = np.zeros(off.shape[1])
+    direction[np.argmax(np.square(off).sum(axis=0))] = 1.0
+    for _ in range(STEPS):
+        found = off.T @ (off @ direction)
+        length = float(np.linalg.norm(found))
+        if not 0.0 < length < np.inf:
+            break
+        direction = found / length
+    return direction

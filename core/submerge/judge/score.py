@@ -17,7 +17,7 @@ raised by it. `channel` is the largest error of a channel over its typical error
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -178,6 +178,12 @@ class RowScorer:
         """The channels whose errors vary together."""
         return NO_PAIRS if self._recall is None else self._recall.pairs
 
+    def falls(self, errors: Array, together: Iterable[Sequence[int]]) -> Array:
+        """Return by how much distances fall without channels, as a `Reconstruction` does."""
+        return (
+            np.zeros_like(errors) if self._recall is None else self._recall.falls(errors, together)
+        )
+
     def center(self, own: OwnMean | None = None) -> Array:
         """Return the mean of scaled rows, (width,)."""
         return self._readings.mean if own is None else own.rows
@@ -229,6 +235,9 @@ class RowScoring(Protocol):
         /,
     ) -> Statistics:
         """Score rows, about a node's own mean where there is one, read to steps."""
+
+    def falls(self, errors: Array, together: Iterable[Sequence[int]], /) -> Array:
+        """Return by how much distances fall without channels, some of them at once."""
 
     def center(self, own: OwnMean | None = None, /) -> Array:
         """Return the mean of scaled rows."""

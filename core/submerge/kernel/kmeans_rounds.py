@@ -45,6 +45,11 @@ class ClusterTally:
             self.counts + other.counts, self.sums + other.sums, self.cost + other.cost
         )
 
+    @property
+    def means(self) -> Array:
+        """The mean of each, none of which is empty."""
+        return np.asarray(self.sums / self.counts[:, None])
+
     def moved(self, centers: Array) -> Array:
         """Return the centers (k, d) after Lloyd's step; those without rows stay."""
         taken = self.counts > 0
@@ -78,43 +83,27 @@ def nearest(rows: Array, centers: Array) -> tuple[npt.NDArray[np.intp], Array]:
     return labels, distances
 
 
-def local_summary(rows: Array, k: int, rng: UnitDraws) -> ClusterTally:
+def local_summary(
+    rows: Array, k: int, rng: UnitDraws, weights: Array | None = None
+) -> ClusterTally:
     """Return what a node sends before the first round: its own rows in at most k clusters."""
     k = min(k, len(rows))
-    weights = np.ones(len(rows))
-    centers = lloyd(lambda centers: tally(rows, centers), seed_centers(rows, weights, k, rng))
-    return tally(rows, centers)
+    weights = np.ones(len(rows)) if weights is None else weights
+
+    def tally_rows(centers: Array) -> ClusterTally:
+        return tally(rows, centers, weights)
+
+    return tally_rows(lloyd(tally_rows, seed_centers(rows, weights, k, rng)))
 
 
-FEWEST = 5
-"""Rows of a node in each sum that it sends: one of fewer says too much of each."""
-
-
-def small_joined(summary: ClusterTally) -> ClusterTally:
-    """Return a summary in which no cluster has fewer rows: such a one joins its nearest other."""
-    # Emptied clusters keep their place. The smallest goes first.
-    counts, sums = summary.counts.copy(), summary.sums.copy()
-    while (small := (counts > 0) & (counts < FEWEST)).any():
-        i = int(np.argmin(np.where(small, counts, np.inf)))
-        others = np.flatnonzero(counts > 0)
-        others = others[others != i]
-        if len(others):
-            away = ((sums[others] / counts[others, None] - sums[i] / counts[i]) ** 2).sum(axis=1)
-            j = others[int(np.argmin(away))]
-            counts[j] += counts[i]
-            sums[j] += sums[i]
-        counts[i], sums[i] = 0, 0.0
-    return ClusterTally(counts, sums, summary.cost)
-
-
-def small_left_out(summary: ClusterTally) -> ClusterTally:
-    """Return a summary without the clusters that have fewer rows of the node; cost as it is."""
-    small = summary.counts < FEWEST
-    return ClusterTally(
-        np.where(small, 0.0, summary.counts),
-        np.where(small[:, None], 0.0, summary.sums),
-        summary.cost,
-    )
+def group_tally(rows: Array, groups: npt.NDArray[np.intp], fewest: int) -> ClusterTally:
+    """Return the tally of rows (n, d) by group, without small ones; cost: squares about means."""
+    counts: Any = np.bincount(groups)
+    taken = counts >= fewest
+    sums = np.array([np.bincount(groups, column) for column in rows.T]).reshape(rows.shape[1], -1).T
+    means = sums / np.maximum(counts, 1)[:, None]
+    off = (rows - means[groups])[taken[groups]]
+    return ClusterTally(counts[taken] * 1.0, sums[taken], float(np.square(off).sum()))
 
 
 def initial_centers(

@@ -11,8 +11,8 @@ from typing import Literal
 
 Exact = Literal["auto", "never"]
 
-DEFAULT_MEMORY = 3_000_000  # bytes: exact to 200 columns, with 500 rows at once
-MOST_AT_ONCE = 500  # rows of a block that follows the calls: of more, none is faster
+DEFAULT_MEMORY = 4_200_000  # bytes: exact to some 400 columns, to 320 with 500 rows at once
+MOST_AT_ONCE = 500  # rows of a block: of more, none is faster
 
 MOST_WAITING = 1000
 """Rows of a block with gaps: they are filled together, and the more of them, the better."""
@@ -24,9 +24,11 @@ COVARIANCES = 1 << 14  # numbers of rows' conditional covariances that are held 
 FIXED = 64_000  # bytes for Python's objects, and for all that does not grow with dim, k or b
 
 
-def exact_bytes(dim: int, rows: int) -> int:
-    """Return the contract of the exact path, in bytes, for blocks of so many rows."""
-    return 8 * (4 * dim**2 + 2 * rows * dim) + FIXED
+def exact_bytes(dim: int, kept: int, rows: int, *, number: int = 8) -> int:
+    """Return the contract of the exact path for blocks of rows whose numbers take 8 or 4 bytes."""
+    # The past, the block and its product; when it is read, a copy of the block, then eigenvectors.
+    scatter, block = 8 * dim**2, number * rows * dim
+    return 2 * scatter + block + max(scatter + 8 * kept * dim, block) + FIXED
 
 
 def low_rank_bytes(dim: int, kept: int, rows: int) -> int:
@@ -34,17 +36,22 @@ def low_rank_bytes(dim: int, kept: int, rows: int) -> int:
     return 8 * dim * (3 * kept + rows + 4) + 48 * (kept + rows + 1) ** 2 + FIXED
 
 
-def is_exact(dim: int, kept: int, rows: int, memory: int, *, adaptive: bool) -> bool:
+def is_exact(
+    dim: int, kept: int, rows: int, memory: int, *, adaptive: bool, number: int = 8
+) -> bool:
     """Return whether the exact path is within the budget, or within the other's contract."""
     # Its eigenproblem, one a block, must not exceed the other's size.
     if adaptive:
         return dim <= kept + rows
-    return exact_bytes(dim, rows) <= max(memory, low_rank_bytes(dim, kept, rows))
+    most = max(memory, low_rank_bytes(dim, kept, rows))
+    return exact_bytes(dim, kept, rows, number=number) <= most
 
 
-def rows_at_once(dim: int, least: int, memory: int) -> int:
+def rows_at_once(dim: int, kept: int, least: int, memory: int, *, number: int = 8) -> int:
     """Return how many rows a block of the exact path may have: from `least` to 500."""
-    return max(least, min(MOST_AT_ONCE, (memory - exact_bytes(dim, 0)) // (16 * dim)))
+    free, row = memory - FIXED - 16 * dim**2, number * dim
+    most = min((free - 8 * dim * (dim + kept)) // row, free // (2 * row))
+    return max(least, min(MOST_AT_ONCE, most))
 
 
 def most_sums(dim: int) -> int:
@@ -54,11 +61,7 @@ def most_sums(dim: int) -> int:
 
 def gapped_bytes(dim: int, rows: int, room: int = 0) -> int:
     """Return the exact path's contract for blocks of `rows` with gaps, or `room` rows without."""
-    most = (
-        exact_bytes(dim, rows)
-        + 8 * (7 * rows * dim + 4 * most_sums(dim) * dim**2)
-        + 32 * COVARIANCES
-    )
+    most = 8 * (9 * rows * dim + 4 * (most_sums(dim) + 1) * dim**2) + 32 * COVARIANCES + FIXED
     return most + 8 * dim * max(0, room - rows)
 
 

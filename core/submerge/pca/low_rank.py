@@ -36,7 +36,8 @@ class LowRank:
 
     def write(self, rows: Storage, mean: Array, *, at: int) -> None:
         """Put rows (n, dim) into the room as its rows from `at` on."""
-        np.subtract(rows, mean, out=self.room[at : at + len(rows)], casting="same_kind")
+        start = len(self.sigma) + at
+        np.subtract(rows, mean, out=self._stack[start : start + len(rows)], casting="same_kind")
 
     def mark(self, gaps: Guesses, *, at: int, came: bool) -> None:
         """Do nothing: guesses are learnt as they are."""

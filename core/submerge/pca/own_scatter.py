@@ -53,6 +53,14 @@ class OwnScatter:
         sums, weight = kept * self.sums, kept * self.weight
         return OwnScatter(sums, weight, recent, rows + len(deviations), self.evidence)
 
+    def with_newer(self, since: OwnScatter) -> OwnScatter:
+        """Return it with newer rows, beside which it counts as so many: a machine has changed."""
+        share = min(1.0, since.rows / max(self.weight, 1.0))
+        recent, rows = self.recent + since.recent, self.rows + since.rows
+        return replace(
+            self, sums=share * self.sums, weight=share * self.weight, recent=recent, rows=rows
+        )
+
     @property
     def kept(self) -> OwnScatter:
         """What the next process has to know: it does not miss the newest few rows."""

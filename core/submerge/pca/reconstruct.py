@@ -14,6 +14,7 @@ contribution*, which is certain to be largest at one large fault, as a residual'
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -22,6 +23,7 @@ import numpy.typing as npt
 
 from submerge._linalg import EPS, Array
 from submerge.errors import UsageError
+from submerge.pca.expectation import TINY
 from submerge.pca.factor import Precision
 from submerge.pca.subspace import Subspace
 
@@ -167,6 +169,21 @@ class Reconstruction:
         """
         usual = usual_squares(self.expected, typical, self.pairs)
         return shares_of(self.left_out(centered), usual)
+
+    def falls(self, errors: Array, together: Iterable[Sequence[int]]) -> Array:
+        """Return by how much squared distances fall without each channel, (n, channels).
+
+        By x'P[:, s] (P[s, s])^-1 P[s, :]x for channels that go `together`, each list at once;
+        errors (n, channels) are those of `left_out`, of rows without copies.
+        """
+        weighed = errors / np.maximum(self.expected, TINY)
+        falls, precision = weighed * errors, self.precision
+        for some in map(list, together):
+            block = np.eye(len(some)) - precision.loadings[some] @ precision.back[:, some]
+            off = weighed[:, some] * precision.roots[some]
+            fall = np.einsum("nj,jk,nk->n", off, _inverses(block[None])[0], off)
+            falls[:, some] = fall[:, None]
+        return np.asarray(falls)
 
     def contributions(self, centered: Array, by: Statistic) -> Array:
         """Return the reconstruction-based contributions to one statistic.

@@ -3,8 +3,8 @@
 It promises:
 
 1. Memory is O(dim (k + b)), or a constant, whatever the length of the stream (`budget`).
-2. The result does not depend on how rows were cut into calls, to the last bit, except where blocks
-   follow the calls (the exact path, a fixed rank, no `block_size`): there, to rounding.
+2. The result does not depend on how rows were cut into calls, to the last bit; where rows are
+   sparse or have gaps, and the whole scatter is held, to rounding.
 3. Reading changes nothing: rows that wait for a full block are summarised separately.
 4. A call with a bad row learns none of its rows.
 """
@@ -32,6 +32,7 @@ from submerge.pca.score import spe
 from submerge.pca.subspace import (
     LARGEST,
     LARGEST_SINGLE,
+    MOST_SUMMED,
     Subspace,
     check_same_schema,
     check_values,
@@ -61,18 +62,18 @@ class SAPCA:
         Subtract the running mean, exactly; False measures about zero. By default as in the
         schema, and True without one.
     block_size : int, optional
-        Rows learnt at once; by default k + 30. Without it the exact path learns what a call
-        brings at once, from k + 30 rows up to 500, as far as `memory` goes, and the low-rank path
-        up to 100 - k where that is faster. Fewer need more time, more need more memory; the
-        low-rank path takes no more than are fast.
+        Rows learnt at once: fewer wait, and are counted in when it is read. By default up to 500
+        on the exact path, as far as `memory` goes, and k + 30 on the low-rank path, or up to
+        100 - k where that is faster. Fewer need more time, more need more memory; the low-rank path
+        takes no more than are fast.
     exact : {"auto", "never"}
-        "auto" keeps the whole scatter where `memory` has room for it: to 200 columns with 500 rows
-        at once, to some 290 with fewer. With an adaptive rule, which needs the spectrum of each
+        "auto" keeps the whole scatter where `memory` has room for it: to some 320 columns with 500
+        rows at once, to 400 with fewer. With an adaptive rule, which needs the spectrum of each
         block, it does so for dim <= k + block_size.
     memory : int
-        Budget in bytes: the exact path takes at most 8 (4 dim^2 + 2 b dim) + 64 kB for blocks of b
-        rows. Where that is more, the low-rank path runs, in O(dim (k + b)), whatever the budget
-        is; `most_bytes` says what the path taken may need.
+        Budget in bytes: the exact path takes at most 8 dim (3 dim + k + b) + 64 kB for blocks of
+        b <= dim rows. Where that is more, the low-rank path runs, in O(dim (k + b)), whatever the
+        budget is; `most_bytes` says what the path taken may need.
     dtype : float64 or float32
         Type of what is stored. Sums over blocks are float64 in either case.
     schema : Schema, optional
@@ -128,6 +129,7 @@ class SAPCA:
         self.memory = whole("memory", memory, least=0)
         self.dtype = np.dtype(dtype)
         self._largest = LARGEST if self.dtype == np.float64 else LARGEST_SINGLE
+        self._most_summed = min(self._largest**2, MOST_SUMMED[self.dtype])
         self.block_size = self.patience = self.rule.start + self.oversample + 30
         self._sized = block_size is not None
         if block_size is not None:
@@ -138,7 +140,8 @@ class SAPCA:
         """Blocks whose rows were too deficient or badly scaled for the fast kernel."""
         self._choice = RankChoice(self.rule, self.rule.start)
         self._waiting = 0  # rows of the unfinished block
-        self._seen: Subspace | None = None
+        self._seen: Subspace | None = None  # these two until the next rows or time
+        self._filled: WholeScatter | None = None
         self._memory: LowRank | Scatter | None = None
         if schema is not None:
             self._open(schema)
@@ -151,6 +154,22 @@ class SAPCA:
         and what is learnt is what they have on average (`expectation`); elsewhere guesses are
         learnt as they are. Rows may be sparse, without gaps (`sparse_rows`).
         """
+        if gaps is None and type(X) is np.ndarray and (memory := self._memory):
+            # Calls of few rows are many: good rows that only wait need nothing else.
+            end = self._waiting + len(X)
+            if (
+                X.dtype == self.dtype
+                and X.shape[1:] == self._totals.mean.shape
+                and memory.gaps is None
+                and self._waiting < end < self.block_size
+                and (self._waiting or self._totals.weight)
+                and X.flags.c_contiguous
+                and np.vdot(X, X) < self._most_summed
+            ):
+                memory.write(X, self._totals.mean, at=self._waiting)
+                self._waiting, self._seen, self._filled = end, None, None
+                self.n_samples_seen += len(X)
+                return self
         if is_sparse(X):
             self._learn_sparse(sparse_rows.checked(X, self._dim, self._largest, gaps))
         else:
@@ -189,7 +208,8 @@ class SAPCA:
             past = past.truncated(self._kept)
             self._memory.restore(past.basis.T, past.sigma)
         self._totals = Totals.of(past)
-        self.n_samples_seen, self._seen = n_samples_seen, None
+        self.n_samples_seen = n_samples_seen
+        self._seen = self._filled = None
         return self
 
     def fade(self, factor: float) -> Self:
@@ -204,7 +224,8 @@ class SAPCA:
         if self._waiting:
             self._absorb(self._memory)
         self._memory.fade(factor)
-        self._totals, self._seen = self._totals.faded(factor), None
+        self._totals = self._totals.faded(factor)
+        self._seen = self._filled = None
         return self
 
     @property
@@ -227,10 +248,13 @@ class SAPCA:
     @property
     def whole_scatter(self) -> WholeScatter | None:
         """All of the exact memory; None where directions alone are held."""
-        if not isinstance(self._memory, Scatter):
-            return None
+        if self._filled is not None or not isinstance(self._memory, Scatter):
+            return self._filled
         blend = self._blend() if self._waiting else None
-        return self._memory.whole(self._fingerprint, self._totals, blend)
+        whole = self._memory.whole(self._fingerprint, self._totals, blend)
+        if self._memory.is_expected:
+            self._filled = whole  # many rounds for what a report, a checkpoint and a look all ask
+        return whole
 
     @property
     def shown(self) -> Subspace:
@@ -259,15 +283,12 @@ class SAPCA:
         """The most bytes that it takes, by the contract of its path; None before the first row."""
         if self._memory is None:
             return None
-        dim, most = self._schema.dim, self._at_once
-        if isinstance(self._memory, Scatter):
-            gaps = self._memory.gapped
-            return (
-                budget.gapped_bytes(dim, self.patience, most)
-                if gaps
-                else budget.exact_bytes(dim, most)
-            )
-        return budget.low_rank_bytes(dim, self._kept, self.block_size)
+        dim, most = self._schema.dim, self.block_size
+        if not isinstance(self._memory, Scatter):
+            return budget.low_rank_bytes(dim, self._kept, most)
+        if self._memory.gapped:
+            return budget.gapped_bytes(dim, self.patience, most)
+        return budget.exact_bytes(dim, self._kept, most, number=self.dtype.itemsize)
 
     def transform(self, X: npt.ArrayLike) -> Array:
         """Project rows X (n, dim) on the shown directions, (n, rank)."""
@@ -322,21 +343,23 @@ class SAPCA:
         self._schema = schema
         self._fingerprint = schema.fingerprint
         self._totals = Totals(np.zeros(dim), 0.0, 0.0, 0.0, np.zeros(dim))
-        self._at_once, restored = self.block_size, exact is not None
+        least, number, restored = self.block_size, self.dtype.itemsize, exact is not None
+        kept = self._kept
         if exact is None:
-            kept, adaptive = self._kept, self.rule.adaptive
-            fits = budget.is_exact(dim, kept, self.block_size, self.memory, adaptive=adaptive)
+            adaptive = self.rule.adaptive
+            fits = budget.is_exact(dim, kept, least, self.memory, adaptive=adaptive, number=number)
             exact = fits and self.exact == "auto"
         free = not (self._sized or self.rule.adaptive)
         if exact:
+            self.patience = budget.rows_with_gaps(dim, least, self.memory)
             if free:
-                self._at_once = budget.rows_at_once(dim, self.block_size, self.memory)
-            self._memory = Scatter(dim, self.block_size, self.dtype, center=self.center)
-            self.patience = budget.rows_with_gaps(dim, self.block_size, self.memory)
+                self.block_size = budget.rows_at_once(dim, kept, least, self.memory, number=number)
+            self._memory = Scatter(
+                dim, self.block_size, self.patience, self.dtype, center=self.center
+            )
         else:
             if free or not restored:
-                asked = None if free else self.block_size
-                self.block_size = self._at_once = block_rows(dim, self._kept, asked)
+                self.block_size = block_rows(dim, kept, None if free else least)
             self._memory = LowRank(dim, self._kept, self.block_size, self.dtype)
             self.patience = self.block_size
         return self._memory
@@ -349,13 +372,15 @@ class SAPCA:
         if not len(rows):
             return
         memory = self._memory or self._open(schema_of(names, rows.shape[1], center=self.center))
-        self._seen = None
+        self._seen = self._filled = None
         if self.center and self._waiting == 0 and self._totals.weight == 0:
             # Rows are measured from the first one: a large mean then costs no digits.
             self._totals = self._totals._replace(mean=rows[0].astype(np.float64))
         start = 0
         while start < len(rows):
-            most = self._at_once if gaps is None and memory.gaps is None else self.patience
+            most = self.block_size if gaps is None and memory.gaps is None else self.patience
+            if self._waiting >= most:  # of rows without gaps, more may wait
+                self._absorb(memory)
             part = slice(start, start + most - self._waiting)
             memory.write(rows[part], self._totals.mean, at=self._waiting)
             if gaps is not None:
@@ -377,7 +402,8 @@ class SAPCA:
             if self._waiting:
                 self._absorb(memory)
             memory.bring(part, self._totals.mean)
-            self._waiting, self._seen = part.shape[0], None
+            self._waiting = part.shape[0]
+            self._seen = self._filled = None
         if self._waiting:
             self._absorb(memory)
         self.n_samples_seen += rows.shape[0]

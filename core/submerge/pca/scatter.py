@@ -12,22 +12,30 @@ from submerge.pca import expectation, sparse_rows
 from submerge.pca.block import Blend, Digest, Totals
 from submerge.pca.whole_scatter import WholeScatter
 
+FEW = 50  # rows that float32 sums in one go
+
 
 class Scatter:
     """The exact scatter about the mean; nothing is ever dropped from it.
 
     total : (dim, dim), of rows absorbed; `lacking` and `gapped` stand beside it.
-    room, gaps : (n, dim), which grow to the largest block written; guesses in it.
+    room, gaps : (block_size, dim), or (patience, dim) with gaps; guesses in it.
     prior : The model that guessed, while some channel never came.
     """
 
     def __init__(
-        self, dim: int, block_size: int, dtype: npt.DTypeLike = np.float64, *, center: bool = True
+        self,
+        dim: int,
+        block_size: int,
+        patience: int,
+        dtype: npt.DTypeLike = np.float64,
+        *,
+        center: bool = True,
     ) -> None:
         self.total: Array = np.zeros((dim, dim))
         self.center, self.lacking = center, dict[bytes, WholeScatter]()
         self.room: Storage = np.empty((block_size, dim), dtype)
-        self._product: Storage = np.empty((dim, dim), dtype)
+        self._patience = patience
         self.gaps: expectation.Mask | None = None
         self.gapped = False
         self.prior: expectation.Estimate | None = None
@@ -42,14 +50,17 @@ class Scatter:
         """Put rows (n, dim) into the room as its rows from `at` on."""
         end = at + len(rows)
         if end > len(self.room):
-            larger = np.empty((end, self.room.shape[1]), self.room.dtype)
+            larger = np.empty((max(end, self._patience), self.room.shape[1]), self.room.dtype)
             larger[:at] = self.room[:at]
             self.room = larger
             if self.gaps is not None:
                 marked = np.zeros(larger.shape, dtype=bool)
                 marked[:at] = self.gaps[:at]
                 self.gaps = marked
-        _subtract(rows, mean, out=self.room[at:end])
+        if self.room.dtype.char == rows.dtype.char == "f":
+            _subtract(rows, mean, out=self.room[at:end])
+        else:
+            np.subtract(rows, mean, out=self.room[at:end], casting="same_kind")
 
     def bring(self, rows: Any, mean: Array) -> None:
         """Make sparse rows the next block, in place of the room; the mean is that of the past."""
@@ -69,7 +80,7 @@ class Scatter:
         self.total = total.copy()
         if wide:
             # Earlier versions kept rows of float32 engines in float64: those go on like that.
-            self.room, self._product = np.empty(self.room.shape), np.empty(total.shape)
+            self.room = np.empty(self.room.shape)
 
     def fade(self, factor: float) -> None:
         """Weigh the past by `factor`."""
@@ -133,7 +144,8 @@ class Scatter:
     def _with_block(self, blend: Blend) -> tuple[Array, Array, Array]:
         """Return the scatter of past and block, the block's drift, and its channels' energies."""
         block = self.room[: len(blend.ages.roots)].copy()
-        drift, product = self._multiply(block, blend, out=np.empty_like(self._product))
+        drift, product = _multiply(block, blend)
+        del block
         total = blend.past * self.total
         total += product
         return total, drift, _energies(product)
@@ -153,27 +165,7 @@ class Scatter:
         if self._sparse is not None:
             (rows, mean), self._sparse = self._sparse, None
             return sparse_rows.scatter_of(rows, blend, mean)
-        return self._multiply(self.room[: len(blend.ages.roots)], blend, out=self._product)
-
-    def _multiply(self, block: Storage, blend: Blend, out: Storage) -> tuple[Array, Storage]:
-        """Center and weigh the block in place; return its drift, and its scatter in `out`."""
-        ages, single = blend.ages, block.dtype == np.float32
-        drift: Array = (ages.shares.astype(block.dtype, copy=False) @ block).astype(
-            np.float64, copy=False
-        )
-        if blend.pull:
-            block -= (blend.pull * drift).astype(block.dtype, copy=False)
-        if blend.past != 1.0:
-            block *= ages.roots.astype(block.dtype, copy=False)[:, None]
-        # The same array twice: NumPy then calls syrk, which takes half of the products.
-        if not single:
-            return drift, np.matmul(block.T, block, out=out)
-        with np.errstate(over="ignore", invalid="ignore"):
-            product: Storage = np.matmul(block.T, block, out=out)
-        if not LEAST_SINGLE < product.diagonal().sum(dtype=np.float64) < MOST_SINGLE:
-            wide = block.astype(np.float64)
-            product = wide.T @ wide
-        return drift, product
+        return _multiply(self.room[: len(blend.ages.roots)], blend)
 
     def _directions(self, scatter: Array, k: int) -> Directions:
         dim = len(scatter)
@@ -189,11 +181,35 @@ class Scatter:
         )
 
 
+def _multiply(block: Storage, blend: Blend) -> tuple[Array, Storage]:
+    """Center and weigh the block in place; return its drift, and its scatter."""
+    ages, single = blend.ages, block.dtype == np.float32
+    if single:
+        shares = ages.shares.astype(np.float32)
+        # Float32 sums of few rows, added in float64.
+        parts = [shares[i : i + FEW] @ block[i : i + FEW] for i in range(0, len(block), FEW)]
+        drift = np.asarray(np.sum(parts, axis=0, dtype=np.float64))
+    else:
+        drift = ages.shares @ block
+    if blend.pull:
+        block -= (blend.pull * drift).astype(block.dtype, copy=False)
+    if blend.past != 1.0:
+        block *= ages.roots.astype(block.dtype, copy=False)[:, None]
+    # The same array twice: NumPy then calls syrk, which takes half of the products.
+    if not single:
+        return drift, block.T @ block
+    with np.errstate(over="ignore", invalid="ignore"):
+        product: Storage = block.T @ block
+    energy = product.diagonal().sum(dtype=np.float64)
+    # Rows that are all alike, as of idle sensors, need no more memory than others.
+    if not LEAST_SINGLE < energy < MOST_SINGLE and block.any():
+        wide = block.astype(np.float64)
+        product = wide.T @ wide
+    return drift, product
+
+
 def _subtract(rows: Storage, mean: Array, *, out: Storage) -> None:
-    """Write rows less the mean; float32 less float64 in two steps of float32, which are faster."""
-    if not rows.dtype == out.dtype == np.float32:
-        np.subtract(rows, mean, out=out, casting="same_kind")
-        return
+    """Write rows less the mean: float32 less float64 in two steps of float32, which are faster."""
     rounded = mean.astype(np.float32)
     np.subtract(rows, rounded, out=out)
     # What rounding took off the mean. The first step is exact for rows close to it.
@@ -201,5 +217,5 @@ def _subtract(rows: Storage, mean: Array, *, out: Storage) -> None:
 
 
 def _energies(product: Storage) -> Array:
-    """Return a copy of the diagonal: the product is overwritten by the next block."""
+    """Return a copy of the diagonal."""
     return product.diagonal().astype(np.float64)

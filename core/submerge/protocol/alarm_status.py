@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -23,22 +23,27 @@ STATES: tuple[State, ...] = get_args(State)
 """States of a client: its limits are not known yet; it detects alarms; one is open; an operator has
 paused its learning, and it still detects; its model has expired."""
 
-Cause = Literal[By, "stuck", "silent", "duty"]
+Cause = Literal[By, "stuck", "silent", "duty", "jump"]
 CAUSES: dict[Cause, str] = {
     **{kind: each.cause for kind, each in STATISTICS.items()},
     "stuck": "a channel keeps its value while the others move",
     "silent": "a channel says nothing for longer than ever before",
     "duty": "a channel with two states stays at one for longer than ever before",
+    "jump": "a channel is further from where it was than ever before",
 }
 """What was over its limit, in words for the person who is woken."""
 
 # Of alarms that stand beside all others: without a score, and without withheld rows.
-BESIDE: tuple[Cause, ...] = ("silent", "duty")
+BESIDE: tuple[Cause, ...] = ("silent", "duty", "jump")
 
 Verdict = Literal["", "accepted", "rejected"]
 """What a person decided: nothing; normal from now on, and learnt; a fault, and never learnt."""
 
-MARKS = {"settled": "settled at a new level", "provisional": "provisional"}
+MARKS = {
+    "settled": "settled at a new level",
+    "provisional": "provisional",
+    "repeated": "repeated, told three times",
+}
 """What an alarm may be marked with, in words: a field of that name here, on the wire, in JSON."""
 
 Awaited = Literal["report", "model", "mean", "limits"]
@@ -65,6 +70,12 @@ def stays_at(value: float, other: float) -> str:
 REMEMBERED = 8  # ended alarms that a client remembers and reports
 MOST_ALARMS = 64  # alarms in one report: open ones first
 TOP = 3  # channels that an alarm names
+
+
+def and_more(cause: Cause, top: Mapping[str, float], named: int) -> str:
+    """Return in words how many more channels than `named` an alarm of equal shares has, or ""."""
+    more = round(1 / max(top.values())) - named if top and cause in BESIDE else 0
+    return f" and {more} more" if more > 0 else ""
 
 
 class Deviation(NamedTuple):
@@ -109,7 +120,7 @@ INCIDENT = "incident-"
 class Alarm:
     """A condition that a person has to look at; times are wall time at the node, seconds."""
 
-    # An incident is one with `parts`: node and number are those of the first, and `top` has the
+    # An incident is one with `parts`: node and number are those of its leader, and `top` has the
     # share of its nodes that blame a channel.
 
     node: str
@@ -127,13 +138,20 @@ class Alarm:
     deviations: tuple[Deviation, ...] = ()  # of `top`, in the row with the highest score
     settled: bool = False  # it ended at a new level, and no person had judged it
     provisional: bool = False
+    repeated: bool = False  # people were told of it three times; it is not much worse now
     looks: Looks | None = None  # None where it cannot be told
     parts: tuple[AlarmPart, ...] = ()  # of an incident, in the order of their onsets; never sent
+    downstream: tuple[str, ...] = ()  # of an incident's node, the next first, where that is known
 
     @property
     def name(self) -> str:
         """Its name: `pump-3-19aa41f2c30`; of an incident `incident-pump-3-19aa41f2c30`."""
-        return f"{INCIDENT if self.parts else ''}{self.node}-{self.number:x}"
+        return f"{INCIDENT if self.parts else ''}{self.leader}"
+
+    @property
+    def leader(self) -> str:
+        """The name of the alarm that leads an incident; of an alarm its own."""
+        return f"{self.node}-{self.number:x}"
 
     @property
     def is_open(self) -> bool:
@@ -142,7 +160,7 @@ class Alarm:
     @property
     def is_quiet(self) -> bool:
         """Whether it is listed, and sent nowhere."""
-        return self.provisional
+        return self.provisional or self.repeated
 
     @property
     def is_serious(self) -> bool:
@@ -159,7 +177,8 @@ class Alarm:
         """What to call it in a sentence."""
         if self.parts:
             return "incident"
-        return f"{MARKS['provisional']} alarm" if self.is_quiet else "alarm"
+        mark = "repeated " if self.repeated else f"{MARKS['provisional']} " if self.is_quiet else ""
+        return f"{mark}alarm"
 
     @property
     def packed(self) -> bytes:
@@ -170,6 +189,7 @@ class Alarm:
                 *map(varint, (self.number, self.version, self.withheld)),
                 struct.pack("<dddd", self.began, self.peaked, self.ended, self.worst),
                 b"provisional" if self.provisional else b"",
+                b"repeated" if self.repeated else b"",
             )
         )
         if self.looks is not None:
@@ -207,6 +227,8 @@ def _revision(alarm: Alarm) -> bytes:
     counted: list[object] = [alarm.node, alarm.number, alarm.version, alarm.verdict, *times]
     if alarm.parts:
         counted.append(len(alarm.parts))
+    if alarm.repeated:
+        counted.append("repeated")
     if not alarm.is_open:
         top = [(channel, share + 0.0) for channel, share in alarm.top]
         counted += [alarm.peaked + 0.0, alarm.worst + 0.0, alarm.cause, top, alarm.withheld]

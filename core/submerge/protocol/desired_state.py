@@ -15,7 +15,18 @@ MOST_DESIRED = 4096
 """Nodes with a desired state, at most; of more, the oldest without a ban is forgotten."""
 
 MOST_AT_ONCE = 16  # desired states in one answer, at most; the next answer brings more
+MOST_MISSED = 8  # missed faults of one node
+MOST_CERTIFICATE = 4096  # bytes of one in PEM
 MOST_VERDICTS = 8  # verdicts on alarms of one node: as many as it remembers alarms
+
+
+class Missed(NamedTuple):
+    """A fault of a node that raised no alarm, as a person says."""
+
+    began: float  # wall time, seconds
+    ended: float
+    channel: str = ""  # "" where it is not known
+    withdrawn: bool = False  # there was none after all
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,8 @@ class DesiredState:
     quarantined: bool | None = None
     # Number of the newest order to forget what it has reported; it rises. 0: none was.
     forget: int = 0
+    missed: tuple[Missed, ...] = ()  # one of each span of time; the newest last
+    certificate: bytes = b""  # PEM, for the key that it has; empty: none was sent
 
     @property
     def accepted(self) -> dict[int, bool]:
@@ -39,9 +52,14 @@ class DesiredState:
         return dict(self.verdicts)
 
     @property
+    def faults_missed(self) -> int:
+        return sum(not each.withdrawn for each in self.missed)
+
+    @property
     def is_for_the_node(self) -> bool:
         """Whether it has anything for the node itself; the rest is for aggregators above it."""
-        return self.paused is not None or bool(self.verdicts) or self.drill > 0
+        given = self.verdicts or self.certificate
+        return self.paused is not None or bool(given) or self.drill > 0
 
     def after(self, other: DesiredState, number: int) -> DesiredState:
         """Return this state changed by `other`, under another number."""
@@ -55,7 +73,18 @@ class DesiredState:
             max(self.drill, other.drill),
             self.quarantined if other.quarantined is None else other.quarantined,
             max(self.forget, other.forget),
+            _both(self.missed, other.missed),
+            other.certificate or self.certificate,
         )
+
+
+def _both(before: Iterable[Missed], after: Iterable[Missed]) -> tuple[Missed, ...]:
+    """Return missed faults, of each span what was said last."""
+    known: dict[tuple[float, float], Missed] = {}
+    for each in (*before, *after):
+        known.pop(each[:2], None)
+        known[each[:2]] = each
+    return tuple(known.values())[-MOST_MISSED:]
 
 
 class News(NamedTuple):
@@ -83,6 +112,8 @@ class DesiredStates:
         drill: bool = False,
         quarantined: bool | None = None,
         forget: bool = False,
+        missed: Missed | None = None,
+        certificate: bytes = b"",
     ) -> DesiredState:
         """Change the desired state of a node: what is not given stays as it is."""
         verdicts = () if verdict is None else (verdict,)
@@ -92,6 +123,8 @@ class DesiredStates:
             max(wall_ms, held.drill + 1) if drill else 0,
             quarantined,
             max(wall_ms, held.forget + 1) if forget else 0,
+            () if missed is None else (missed,),
+            certificate,
         )
         return self._learn(more, wall_ms)
 

@@ -19,6 +19,7 @@ from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.alarm_status import Alarm
+from submerge.protocol.desired_state import Missed
 from submerge.protocol.history import History
 from submerge.protocol.messages import Answer, Incarnation, Joined, Message, Question
 from submerge.schema import Schema
@@ -94,30 +95,24 @@ class Forget(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """An operator removes one incarnation: a dead aggregator's last row.
-
-    None removes the sealed row of closed ones; with `old`, all rows of earlier schemas.
-    """
+    """An operator removes one incarnation: a dead aggregator's last row."""
 
     group: str
     node: str
-    incarnation: Incarnation | None
-    old: bool = False
+    incarnation: Incarnation | None  # None: the sealed row of closed ones
+    old: bool = False  # all rows of earlier schemas
 
 
 class SetDesired(NamedTuple):
-    """An operator pauses or resumes a node's learning, decides on an alarm, or asks for a drill.
-
-    paused : whether learning is paused; None: as before
-    verdict : (number, accept) of an alarm; None: none
-    drill : whether it is to drill
-    """
+    """An operator pauses a node, judges an alarm or a time, has it drill, or certifies it."""
 
     group: str
     node: str
-    paused: bool | None = None
-    verdict: tuple[int, bool] | None = None
+    paused: bool | None = None  # whether learning is paused; None: as before
+    verdict: tuple[int, bool] | None = None  # (number, accept) of an alarm
     drill: bool = False
+    missed: Missed | None = None  # a fault of it that raised no alarm
+    certificate: bytes = b""  # a new one, PEM
 
 
 class SetBan(NamedTuple):
@@ -266,6 +261,12 @@ class Replied(NamedTuple):
 Level = Literal["debug", "info", "warning", "error"]
 
 
+class NewCertificate(NamedTuple):
+    """A new certificate for this node has come, PEM, which nobody has checked."""
+
+    certificate: bytes
+
+
 class Note(NamedTuple):
     """A line for the log: the text, and its facts as fields.
 
@@ -296,4 +297,4 @@ def settled_note(schema: Schema) -> Note:
     return Note("schema settled", facts)
 
 
-Effect = Send | Publish | Keep | Scored | Alarmed | Consult | Replied | Note
+Effect = Send | Publish | Keep | Scored | Alarmed | Consult | Replied | NewCertificate | Note

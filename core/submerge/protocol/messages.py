@@ -222,6 +222,20 @@ class Census(NamedTuple):
     ages: tuple[int, ...]
 
 
+class Told(NamedTuple):
+    """What models with noise have told: a root whose store is lost or old hears of it again."""
+
+    releases: int = 0
+    # of one row, when all that was begun has ended: zero-concentrated
+    committed: float = 0.0
+
+
+def most_told(*said: Told | None) -> Told | None:
+    """Return the most of what nodes say; None where nothing was told."""
+    known = [each for each in said if each is not None]
+    return Told(*map(max, zip(*known, strict=True))) if known else None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
     """Everything that an incarnation has seen."""
@@ -246,6 +260,8 @@ class Report:
     trail: ScoreTrail = NO_TRAIL  # for people: two reports with one seq may have different ones
     earlier: EarlierSums | None = None  # of an aggregator, while a scale is measured
     method: Method = NO_METHOD  # of a client, for people: what has made its summary
+    told: Told | None = None  # by models, as far as this node and those below know
+    left: int = 0  # of an aggregator, where models carry noise: how often rows have left its sums
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -357,6 +373,8 @@ class Model:
     rank: int = 0
     widened: float = 1.0
     block_s: float = 0.0
+    epsilon: float = 0.0  # that the group's models have spent so far; 0 without noise
+    told: Told | None = None
 
     @property
     def scoring_summary(self) -> Summary:

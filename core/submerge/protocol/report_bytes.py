@@ -33,7 +33,8 @@ def payload(report: Report, summaries: Summaries) -> bytes:
         parts.append(report.moments.packed)
     if report.census is not None:
         parts += map(varint, (report.census.nodes, *report.census.ages))
-    return b"".join(parts) + scores_bytes(report) + _earlier_bytes(report, summaries)
+    left = b"left" + varint(report.left) if report.left else b""
+    return b"".join(parts) + scores_bytes(report) + _earlier_bytes(report, summaries) + left
 
 
 def scores_bytes(report: Report) -> bytes:

@@ -6,13 +6,16 @@ simulator follows each reading through the same code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from submerge._linalg import Array, Storage
+from submerge.errors import UsageError
 from submerge.judge.score import RowScorer, ScoringSummaries
 from submerge.pca.budget import DEFAULT_MEMORY, Exact
 from submerge.pca.expectation import Guesses
@@ -21,6 +24,7 @@ from submerge.pca.merging import merge, merge_whole
 from submerge.pca.missing import fill
 from submerge.pca.rank import FixedRank, RankRule, rule_of, within
 from submerge.pca.restatement import restated
+from submerge.pca.row_sums import SENSITIVITY, Ints, RowSums
 from submerge.pca.sapca import SAPCA
 from submerge.pca.scatter_sum import Center
 from submerge.pca.subspace import Subspace
@@ -110,6 +114,13 @@ class KernelEngine:
         return KernelSummary(features, linear)
 
 
+class NoiseNeeded(NamedTuple):
+    """How many numbers noise is added to, and how far one row in place of another moves them."""
+
+    numbers: int
+    sensitivity: float
+
+
 class Summary(Protocol):
     """What was learnt: the machines pass it on, and only `Summaries` of its kind look inside."""
 
@@ -196,6 +207,58 @@ class WholeTree(PartTrees):
         return self._last[1]
 
 
+class SumsLearner:
+    """A learner of a group with noise: of whole rows, which it sums."""
+
+    method = Method("sums of rows")
+
+    def __init__(self, schema: Schema, clip: float) -> None:
+        self._sums = RowSums.none(schema.fingerprint, schema.dim, clip)
+
+    def learn(self, rows: Array, features: Storage, gaps: Guesses | None = None) -> None:
+        if gaps is not None and gaps.mask.any():
+            raise UsageError("where models carry noise, a row with a gap is not learnt")
+        self._sums = self._sums.with_rows(rows)
+
+    def fade(self, factor: float) -> None:
+        raise UsageError("where models carry noise, no row fades")
+
+    def summary(self) -> RowSums:
+        return self._sums
+
+
+class SumsTree:
+    """Children of a group with noise: whole numbers add up in any order."""
+
+    def __init__(self) -> None:
+        self._sums = dict[str, RowSums]()
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._sums
+
+    def __setitem__(self, key: str, summary: Summary) -> None:
+        self._sums[key] = _sums(summary)
+
+    def __delitem__(self, key: str) -> None:
+        del self._sums[key]
+
+    def root(self) -> RowSums:
+        return _added(self._sums.values())
+
+
+def _sums(summary: Summary) -> RowSums:
+    if not isinstance(summary, RowSums):
+        raise UsageError("where models carry noise, a summary is of sums of rows")
+    return summary
+
+
+def _added(summaries: Iterable[Summary]) -> RowSums:
+    return reduce(RowSums.__add__, map(_sums, summaries))
+
+
 MOST_TIMES = 4
 """A child's summary has at most so many times the directions that a group keeps. Ranks may differ a
 little; but each report is merged again and again, at a cost that grows with them."""
@@ -250,6 +313,12 @@ class Summaries(ScoringSummaries, Protocol):
 
     def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
         """Return which children are outliers, and which count too much; `unit`: of a reading."""
+
+    def noise_for(self, summary: Summary) -> NoiseNeeded:
+        """Return how much noise is to be added to sums of rows."""
+
+    def with_noise(self, summary: Summary, noise: Ints) -> Summary:
+        """Return sums of rows with noise (numbers,) as a summary that may be published."""
 
 
 class Subspaces:
@@ -333,6 +402,8 @@ class Subspaces:
         )
 
     def learner(self, schema: Schema) -> Learner:
+        if schema.clip is not None:
+            return SumsLearner(schema, schema.clip)
         engine = self.engine(schema)
         if schema.linear:
             return _Engine(engine, narrow=self.is_narrow(schema))
@@ -347,6 +418,8 @@ class Subspaces:
         return KernelEngine(engine, readings)
 
     def tree(self, schema: Schema) -> Tree:
+        if schema.clip is not None:
+            return SumsTree()
         center: Center = "own" if schema.center == "own" else "fleet"
         ranks = self._kept(_dims(schema))
         return WholeTree(ranks[0], center) if self.is_narrow(schema) else PartTrees(ranks, center)
@@ -357,6 +430,8 @@ class Subspaces:
         The scatter of several parts is in float64: it is kept, or merged further, and rounded
         once, at the root of the tree. Otherwise bounds would grow with each of a node's restarts.
         """
+        if isinstance(parts[0], RowSums):  # of an earlier schema, too
+            return _added(parts)
         center: Center = "own" if schema.center == "own" and not own else "fleet"
         # By their own dimensions: rows of an earlier schema are folded as well.
         first, ranks = parts[0].pieces, self._kept([part.dim for part in parts[0].pieces])
@@ -385,6 +460,9 @@ class Subspaces:
         """Return whether it has the schema, its dimensions, and a rank in proportion."""
         if not schema.features.settled:
             return False
+        if isinstance(summary, RowSums):
+            none = RowSums.none(schema.fingerprint, schema.dim, schema.clip or math.inf)
+            return summary.like(none) and summary.possible
         dims = _dims(schema)
         return len(summary.pieces) == len(dims) and all(
             (part.schema, part.dim) == (schema.fingerprint, dim)
@@ -395,10 +473,14 @@ class Subspaces:
     def faded(self, summary: Summary, factor: float) -> Summary:
         if factor == 1:
             return summary
+        if isinstance(summary, RowSums):
+            raise UsageError("where models carry noise, no row fades")
         return summary_of(*(part.faded(factor) for part in summary.pieces))
 
     def directions(self, summary: Summary) -> Summary:
         """As `WholeScatter.directions`, with float32 columns, as they will arrive."""
+        if isinstance(summary, RowSums):
+            summary = summary.whole
         if not isinstance(summary, WholeScatter):
             return summary
         found = summary.directions(*self._kept([summary.dim]))
@@ -411,6 +493,8 @@ class Subspaces:
         has made its digest without. The triangle of a whole scatter takes 2 dim (dim + 1) bytes in
         place of 4 dim k + 8 k.
         """
+        if isinstance(summary, RowSums):
+            return summary.packed
         return b"".join(map(_packed, summary.pieces))
 
     def factors(self, summary: Summary) -> tuple[Factors, ...]:
@@ -436,6 +520,8 @@ class Subspaces:
 
     def turn_degrees(self, before: Summary, after: Summary) -> float:
         """Return the largest principal angle between the shown directions, across a clear gap."""
+        if isinstance(before, RowSums):
+            return 0.0  # where models carry noise, rows do not say when they are reported
         first, then = before.parts[0], after.parts[0]
         r = self._shown((first.dim,))[0]
         if first.rank < r or then.rank < r:
@@ -461,6 +547,12 @@ class Subspaces:
             for i, rank in enumerate(self._shown(dims))
         ]
         return screened[0] if schema.linear else both(*screened, of=len(parts))
+
+    def noise_for(self, summary: Summary) -> NoiseNeeded:
+        return NoiseNeeded(len(_sums(summary).numbers), SENSITIVITY)
+
+    def with_noise(self, summary: Summary, noise: Ints) -> Summary:
+        return _sums(summary).with_noise(noise)
 
     def linear_kept(self, width: int) -> int:
         """Return how many directions of the readings a kernel group keeps, spares included."""

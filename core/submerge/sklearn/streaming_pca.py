@@ -110,11 +110,10 @@ class StreamingPCA(
     center : bool
         Subtract the running mean, exactly. False measures about zero.
     block_size : int, optional
-        Rows learnt at once; by default n_components + oversample + 30, with a kernel 64.
-        Without a kernel and with `exact`, what a call brings is learnt at once, up to 500 rows.
+        Rows learnt at once, see `SAPCA`; with a kernel 64.
     exact : {"auto", "never"}
-        "auto" keeps the whole covariance where `memory` has room for it, to 200 features with 500
-        rows at once, to some 290 with fewer: results are then those of `PCA`, to rounding.
+        "auto" keeps the whole covariance where `memory` has room for it, to some 400
+        features: results are then those of `PCA`, to rounding.
     memory : int
         Budget for that in bytes, see `SAPCA`. Where it is too small, or with "never", components
         are learnt in O(n_features k) memory, whatever the budget is.

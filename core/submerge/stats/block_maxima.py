@@ -412,6 +412,28 @@ def evidence(raised: int, promised: float, multiple: float = 1.0) -> float:
     return float(np.minimum(np.exp(np.minimum(logs, 100.0)).mean(), LARGEST))
 
 
+SURE = 1.96
+"""Standard deviations on either side that a normal number keeps to with 95 % confidence."""
+
+
+def share_interval(of: int, n: int) -> tuple[float, float]:
+    """Return a 95 % interval of a share that was `of` of n, at least 1 (Wilson 1927)."""
+    share, z2 = of / n, SURE**2
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = SURE / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def count_interval(count: int) -> tuple[float, float]:
+    """Return a 95 % interval of the mean of a Poisson count, by Byar's approximation."""
+
+    def end(k: int, z: float) -> float:
+        return k * (1 - 1 / (9 * k) + z / (3 * math.sqrt(k))) ** 3 if k else 0.0
+
+    # Of one the approximation is half of what is exact.
+    return 0.0253 if count == 1 else end(count, -SURE), end(count + 1, SURE)
+
+
 def surely_more(raised: int, promised: float) -> float:
     """Return the factor by which alarms surely come more often than promised: 1 to `MOST`."""
     if not promised > 0 or evidence(raised, promised) < ENOUGH:

@@ -27,6 +27,15 @@ CLOSE, APART = 0.1, 0.15
 MEMORY = 400  # runs after which what was typical, and the longest beyond it, count a third
 
 
+class Shown(NamedTuple):
+    """What is told of a channel: for how long, how many times its bound, its level, another."""
+
+    since_s: float
+    times: float
+    value: float
+    other: float
+
+
 class DutyCycles(NamedTuple):
     """Two states of each channel, lower and higher: an immutable set of arrays (channels,)."""
 
@@ -59,6 +68,13 @@ class DutyCycles(NamedTuple):
         runs, _, longest = self._current()
         return np.asarray(np.where(runs > 0, np.exp(longest), 0.0))
 
+    def shown(self, j: int) -> Shown:
+        """Return for how long a channel is at its state, and the level of both."""
+        levels = float(self.low[j]), float(self.high[j])
+        value, other = levels[::-1] if self.state[j] == 1 else levels
+        run_s = float(self.run_s[j])
+        return Shown(run_s, run_s / max(float(self.longest_s[j]), 1.0), value, other)
+
     def bound_s(self, often: float) -> Array:
         """(channels,), longest run of the current state; `often`: false alarms a second, or 0."""
         runs, typical, longest = self._current()
@@ -74,6 +90,8 @@ class DutyCycles(NamedTuple):
         """(channels,), whether the current run is too long."""
         enough = (np.minimum(self.runs_low, self.runs_high) >= RUNS) & (self.known_s >= WATCHED_S)
         enough &= np.maximum(self.longest_low, self.longest_high) <= math.log(LONGEST_S)
+        # One of a day is how the channel is used from now on.
+        enough &= self.run_s <= WATCHED_S
         return np.asarray(enough & (self.run_s > self.bound_s(often))) if enough.any() else enough
 
     @property
@@ -160,7 +178,7 @@ def _follow(columns: list[Array], j: int, moves: list[int], each_s: float, bound
                 runs, typical, longest = columns[6 + int(state[j]) :: 2]
                 length = math.log(max(run_s[j], each_s))
                 # The next run that is too long is found as well.
-                if run_s[j] > bound_s and runs[j] >= RUNS:
+                if bound_s < run_s[j] <= WATCHED_S and runs[j] >= RUNS:
                     length = min(length, longest[j] + math.log(MORE))
                 runs[j] += 1
                 typical[j] += (length - typical[j]) / min(runs[j], MEMORY)

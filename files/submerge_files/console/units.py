@@ -26,16 +26,18 @@ def printable(text: str) -> str:
 _UNSEEN = r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 _FORMULA = r"\s*(?:[=@]|[-+](?!(?:[\d.,]*(?:[eE][-+]?\d+)?%?|inf|nan)(?:END)))"
 _IN_CELL = re.compile(_FORMULA.replace("END", r"\s*\Z"))
-_IN_TABLE = re.compile(rf'{_UNSEEN}|"|(?m:^|,)' + _FORMULA.replace("END", r"[,\n]"))
+_QUOTED = re.compile(_UNSEEN.replace("]", '"]'))
 """A quoted cell may hold anything: it is looked at by itself."""
+_IN_TABLE = re.compile(r"[,\n]" + _FORMULA.replace("END", r"[,\n]"))
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     """Return rows as CSV: no text is a formula to a spreadsheet, or controls a terminal."""
     table, text = [*rows], io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(table)
-    if not _IN_TABLE.search(text.getvalue()):
-        return text.getvalue()
+    written = text.getvalue()
+    if not _QUOTED.search(written) and not _IN_TABLE.search(f"\n{written}"):
+        return written
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([*map(_cell, row)] for row in table)
     return text.getvalue()

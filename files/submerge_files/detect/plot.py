@@ -94,7 +94,7 @@ def _shade_alarms(axes: Any, detection: Detected, last: float) -> None:
         if np.isnan(begin):
             continue
         span = np.array([begin, last if np.isnan(end) else end])
-        color = "C1" if found.alarm.is_quiet else "C3"
+        color = "C1" if found.alarm.provisional else "C3"
         _shade(axes, span, color, detection)
         at, top = _axis(span, detection)[0], axes.get_xaxis_transform()
         axes.text(at, 0.97, f" {number}", color=color, va="top", transform=top)

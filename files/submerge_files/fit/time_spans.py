@@ -63,12 +63,17 @@ def excluded(text: str) -> TimeSpan:
             f"--exclude is FROM..TO, such as 2026-03-04..2026-03-05 or 2026-03-04.., got {text!r}:"
             " write two points between both times"
         )
+    return span(begin, end, "--exclude")
+
+
+def span(begin: str, end: str, where: str) -> TimeSpan:
+    """Return the time between two; an end that is left out is open."""
     orders = orders_of([begin, end])
-    first = _time(begin, "--exclude", orders) if begin else -math.inf
-    last = _time(end, "--exclude", orders) if end else math.inf
+    first = _time(begin, where, orders) if begin else -math.inf
+    last = _time(end, where, orders) if end else math.inf
     if first > last:
         raise UsageError(
-            f"expected --exclude FROM..TO with FROM before TO, got {text!r}: exchange both times"
+            f"expected {where} with FROM before TO, got '{begin}..{end}': exchange both times"
         )
     return TimeSpan(first, last)
 

@@ -85,7 +85,7 @@ Example: submerge replay light.dat.gz --rank 10 --plot light.png
 @click.option(
     "--exact",
     type=click.Choice(["auto", "never"]),
-    help="auto: keep the whole scatter, up to some 290 columns.  [default: auto]",
+    help="auto: keep the whole scatter, up to some 400 columns.  [default: auto]",
 )
 @click.option(
     "--center",

@@ -160,7 +160,7 @@ def command(
     """Run a fleet in virtual time with failures, and check invariants.
 
     Readings are sample ids. An oracle follows each of them and reports which of the invariants
-    I1 to I12 a seed has broken (status 1, with the events that led to it and the command that
+    I1 to I14 a seed has broken (status 1, with the events that led to it and the command that
     repeats it). With --dim clients learn real subspaces instead: only the end state is checked,
     and the root's model is compared with exact PCA of all readings. With --kernel as well
     readings lie near a closed curve, and clients learn their features too.

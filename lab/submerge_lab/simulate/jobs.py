@@ -59,7 +59,7 @@ Example: submerge lab simulate-jobs --seeds 1000 --processes 2
 @default_option(
     "--faults", "jobs-1", "Which rates each seed draws.", type=click.Choice(list(JOB_PRESETS))
 )
-@flag_option("--beside", "Let the fleet stream meanwhile, and check I1 to I12 and J6 as well.")
+@flag_option("--beside", "Let the fleet stream meanwhile, and check I1 to I13 and J6 as well.")
 @default_option("--seed", 0, "The first seed.", type=click.IntRange(0))
 @default_option("--seeds", 1, "Number of seeds.", type=click.IntRange(1))
 @default_option("--processes", 1, "Processes that share the seeds.", type=click.IntRange(1, 256))

@@ -30,6 +30,8 @@ INVARIANTS = {
     "I10": "what an aggregator sends can be decoded",
     "I11": "the root knows each alarm as its client does; orders arrive",
     "I12": "each row of a history counts once, until the history is forgotten",
+    "I13": "people hear of each alarm and incident once, and of its end once",
+    "I14": "models with noise tell of each reading no more than they say",
 }
 
 SHOWN = 60
@@ -148,7 +150,7 @@ def _figures(found: Findings) -> list[tuple[str, str]]:
             f" {found.generated:,} readings; causes are known with sample ids only"
         )
         checked = (
-            "end state checked (I1, I3 to I5, I7, I10 to I12); others need sample ids (no --dim)"
+            "end state checked (I1, I3 to I5, I7, I10 to I14); others need sample ids (no --dim)"
         )
         lines += [("invariants", checked), ("coverage", coverage), ("angle", _angle(found))]
     if found.settled is not None:

@@ -175,8 +175,14 @@ ALL = tuple(field.name for field in fields(Faults) if field.name not in LATER)
 RANKS = "ranks-1"
 """The faults of swarm-1, among clients with ranks of their own."""
 
-FLOORS = "floors-1"
-"""The faults of swarm-1, where rows are told eight together, and with those of five nodes."""
+FLOORS = ("floors-1", "floors-all-1")
+"""The faults of swarm-1, and of all-1, where rows are told eight together, with five nodes'."""
+
+NOISE = "noise-1"
+"""The faults of swarm-1, but for histories, where the root's models carry noise."""
+
+INCIDENTS = "incidents-1"
+"""Kills, duplicates, moves and harmed disks, while clients raise alarms at the same time."""
 
 PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
     "none": lambda _: Faults(),
@@ -198,8 +204,11 @@ PRESETS: dict[str, Callable[[np.random.Generator], Faults]] = {
     ),
     "swarm-1": lambda rng: _draw(rng, ALL),
     RANKS: lambda rng: _draw(rng, ALL),
-    FLOORS: lambda rng: _draw(rng, ALL),
+    FLOORS[0]: lambda rng: _draw(rng, ALL),
+    INCIDENTS: lambda rng: replace(_draw(rng, ALL), alarms=0.2, orders=rng.random(), clock=0.0),
+    NOISE: lambda rng: replace(_draw(rng, ALL), histories=0.0),
     "all-1": lambda rng: _all(rng),
+    FLOORS[1]: lambda rng: _all(rng),
     "channels-1": lambda rng: replace(_all(rng), channels=0.3 + 0.7 * rng.random()),
     "hostile-1": lambda rng: replace(_draw(rng, ALL), malicious=10.0 + 110.0 * rng.random()),
 }

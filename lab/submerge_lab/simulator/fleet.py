@@ -40,6 +40,7 @@ from submerge_lab.simulator.network import NAME, Delivery, Eavesdropper, Network
 from submerge_lab.simulator.nodes import GROUP, AlarmRule, NodeMaker
 from submerge_lab.simulator.observer import FleetObserver
 from submerge_lab.simulator.plan import Plan
+from submerge_lab.simulator.samples import NumberedNoise
 from submerge_lab.simulator.transcript import Transcript
 
 RESTARTED_S = 1.0
@@ -91,13 +92,16 @@ class SimulatedFleet:
         # Nothing is drawn for what the faults exclude: old seeds run as they did.
         self.robust = bool(faults.robust) and rng.random() < faults.robust
         rule = faults.alarms * plan.reading_every_s / 3600.0
+        ends, upsets = (0.2, 0.05) if plan.incidents else (ENDS * rule, 0.0)
+        self.noise = NumberedNoise() if plan.noise else None
         self._maker = NodeMaker(
             plan,
             feed,
             client,
             aggregator,
-            AlarmRule(rule, ENDS * rule) if faults.alarms else None,
+            AlarmRule(rule, ends, upsets) if faults.alarms else None,
             self.robust,
+            self.noise,
         )
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._events = 0

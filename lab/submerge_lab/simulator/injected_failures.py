@@ -203,8 +203,7 @@ class InjectedFailures:
         self._fleet.log(root, f"orders {host.name}: {order.paused} {order.verdict}")
         process = root.process
         self._fleet.step(root, order)
-        if root.process == process:  # else it was not confirmed
-            self._fleet.observer.on_order(order)
+        self._fleet.observer.on_order(order, answered=root.process == process)
 
     def _span(self, mean: float) -> float:
         return mean * float(self._rng.exponential())

@@ -17,6 +17,7 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.aggregator.group import GroupPlan
 from submerge.aggregator.node import AggregatorNode
+from submerge.aggregator.rows.releases import Noise
 from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.alarms.log import AlarmLog
 from submerge.client.incarnation import ClientIncarnation
@@ -36,6 +37,7 @@ from submerge_lab.simulator.hosts import Host
 from submerge_lab.simulator.plan import Plan
 
 PROMISED = AlarmLimits({"spe": 1.0})
+UPSET_S = 240.0  # how long something upstream lasts that reaches all clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +46,23 @@ class AlarmRule:
 
     begins: float
     ends: float
+    upsets: float = 0.0  # share of the slots of `UPSET_S` in which each reading may begin one
 
     def after(self, log: AlarmLog, row: Array, at: float, version: int) -> AlarmLog:
         """Return the log after a reading (channels,) at a wall time."""
-        draw = int.from_bytes(blake2b(row.tobytes(), digest_size=4).digest(), "little") / 2.0**32
+        draw = _draw(row.tobytes())
         if log.open is None:
-            return log.begin(at, "spe", version, PROMISED) if draw < self.begins else log
+            is_upset = self.upsets and _draw(b"%d" % (at // UPSET_S)) < self.upsets
+            share = 0.5 if is_upset else self.begins
+            return log.begin(at, "spe", version, PROMISED) if draw < share else log
         if draw < self.ends:
             return log.end(at)
         return log.worsen(1.0 + draw, "spe", at)
+
+
+def _draw(text: bytes) -> float:
+    """Return a number from 0 to 1 that depends on nothing else."""
+    return int.from_bytes(blake2b(text, digest_size=4).digest(), "little") / 2.0**32
 
 
 class MonitorByRule(NodeMonitor):
@@ -126,6 +136,7 @@ class NodeMaker:
 
     client, aggregator : The nodes; tests put mutants in their place.
     rule : When clients raise alarms; None for never.
+    noise : Of the root's models.
     """
 
     plan: Plan
@@ -134,6 +145,7 @@ class NodeMaker:
     aggregator: type[AggregatorNode]
     rule: AlarmRule | None
     robust: bool
+    noise: Noise | None = None
 
     def make(self, host: Host, rng: RandomSource) -> ClientNode | AggregatorNode:
         """Return the node of a new process."""
@@ -179,5 +191,6 @@ class NodeMaker:
         learns_scaling = plan.learns_scaling and is_root
         floor = None if plan.floors else False
         kinds = self.feed.summaries, schema, learns_scaling
-        group = GroupPlan(*kinds, robust=self.robust, floor=floor)
+        noise = self.noise if is_root else None
+        group = GroupPlan(*kinds, robust=self.robust, floor=floor, noise=noise)
         return self.aggregator(settings, {GROUP: group}, rng)

@@ -1,6 +1,9 @@
-"""FleetObserver: receives the events of a simulated fleet; the oracles are three."""
+"""FleetObserver: receives the events of a simulated fleet; the oracles are such."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from submerge.protocol.machine import Effect, Event, Note, Records
 from submerge_lab.simulator.hosts import Host
@@ -39,67 +42,24 @@ class FleetObserver:
     def on_forget(self, node: str) -> None:
         """Handle an operator's order to forget a client, before it is carried out."""
 
-    def on_order(self, event: Event) -> None:
-        """Handle an operator's order that the root has kept."""
+    def on_order(self, event: Event, *, answered: bool) -> None:
+        """Handle an operator's order; a root that ended without an answer may have kept it."""
 
 
 class Observers(FleetObserver):
-    """Several observers as one."""
+    """Several observers as one: each event is passed on to all."""
 
     def __init__(self, *observers: FleetObserver) -> None:
         self._observers = observers
 
-    def on_step(self, host: Host, event: Event, effects: list[Effect]) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_step(host, event, effects)
 
-    def on_note(self, host: Host, note: Note) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_note(host, note)
+def _passing_on(name: str) -> Callable[..., None]:
+    def pass_on(observers: Observers, *args: Any, **more: Any) -> None:
+        for each in observers._observers:
+            getattr(each, name)(*args, **more)
 
-    def on_write(self, host: Host) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_write(host)
+    return pass_on
 
-    def on_failed_write(self, host: Host) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_failed_write(host)
 
-    def on_death(self, host: Host) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_death(host)
-
-    def on_disk_change(self, host: Host, before: Records, after: Records, why: str) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_disk_change(host, before, after, why)
-
-    def on_clone(self, host: Host) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_clone(host)
-
-    def on_double(self, host: Host) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_double(host)
-
-    def on_move(self, host: Host) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_move(host)
-
-    def on_forget(self, node: str) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_forget(node)
-
-    def on_order(self, event: Event) -> None:
-        """Pass it on."""
-        for each in self._observers:
-            each.on_order(event)
+for _name in [each for each in vars(FleetObserver) if each.startswith("on_")]:
+    setattr(Observers, _name, _passing_on(_name))

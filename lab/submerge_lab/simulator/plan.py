@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from submerge.features import FeatureMap
-from submerge_lab.simulator.faults import FLOORS, PRESETS, RANKS, Faults
+from submerge_lab.simulator.faults import FLOORS, INCIDENTS, NOISE, PRESETS, RANKS, Faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,17 @@ class Plan:
     @property
     def floors(self) -> bool:
         """Whether rows wait for others before they are told."""
-        return self.faults == FLOORS
+        return self.faults in FLOORS
+
+    @property
+    def noise(self) -> bool:
+        """Whether the root's models carry noise."""
+        return self.faults == NOISE
+
+    @property
+    def incidents(self) -> bool:
+        """Whether something upstream makes clients raise alarms at the same time, now and then."""
+        return self.faults == INCIDENTS
 
     @property
     def measures_first(self) -> bool:

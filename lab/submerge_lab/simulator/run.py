@@ -23,6 +23,8 @@ from submerge_lab.simulator.operators import first_schema
 from submerge_lab.simulator.oracles.alarm_oracle import AlarmOracle
 from submerge_lab.simulator.oracles.audit import audit
 from submerge_lab.simulator.oracles.history_oracle import HistoryOracle
+from submerge_lab.simulator.oracles.incident_oracle import IncidentOracle
+from submerge_lab.simulator.oracles.noise_oracle import NoiseOracle
 from submerge_lab.simulator.oracles.oracle import Oracle
 from submerge_lab.simulator.plan import Plan
 from submerge_lab.simulator.transcript import Transcript
@@ -120,15 +122,22 @@ def run(
     )
 
 
+Others = list[AlarmOracle | HistoryOracle | IncidentOracle | NoiseOracle]
+
+
 def observed(
     fleet: SimulatedFleet, feed: Ids | Rows, wire: Wire | None
-) -> tuple[Oracle | None, list[AlarmOracle | HistoryOracle]]:
+) -> tuple[Oracle | None, Others]:
     """Return the oracles that observe a fleet; its malicious node is there from now on, too."""
     faults = fleet.faults
     oracle = Oracle(fleet, feed) if isinstance(feed, Ids) else None
-    others: list[AlarmOracle | HistoryOracle] = []
+    others: Others = []
     if faults.alarms or faults.orders:
         others.append(AlarmOracle(fleet))
+    if fleet.plan.incidents:
+        others.append(IncidentOracle(fleet))
+    if fleet.noise is not None:
+        others.append(NoiseOracle(fleet, fleet.noise))
     if faults.histories:
         others.append(HistoryOracle(fleet, feed))
     fleet.observer = Observers(*([] if oracle is None else [oracle]), *others)
@@ -137,9 +146,7 @@ def observed(
     return oracle, others
 
 
-def other_violations(
-    fleet: SimulatedFleet, others: list[AlarmOracle | HistoryOracle]
-) -> list[tuple[str, str]]:
+def other_violations(fleet: SimulatedFleet, others: Others) -> list[tuple[str, str]]:
     """Return the violations that do not depend on the kind of readings."""
     found = [violation for oracle in others for violation in oracle.conclude()]
     found += [("I5", fleet.storm)] if fleet.storm else []
@@ -163,6 +170,8 @@ def _counted(fleet: SimulatedFleet, oracle: Oracle | None) -> int:
 def _feed(plan: Plan, rng: np.random.Generator, faults: Faults) -> Ids | Rows:
     """Return the feed of a plan: rows, or sample ids where no dimension is given."""
     if not plan.dim:
+        if plan.noise:
+            return Ids(Schema(1, clip=1.0))
         return Ids(first_schema() if faults.channels else None)
     sizes = plan.dim, plan.rank, plan.oversample
     own = plan.own_ranks

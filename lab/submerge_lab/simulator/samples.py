@@ -19,8 +19,9 @@ from submerge.pca.budget import DEFAULT_MEMORY, Exact
 from submerge.pca.expectation import Guesses
 from submerge.pca.factor import Factors
 from submerge.pca.reconstruct import NO_PAIRS
+from submerge.pca.row_sums import Ints
 from submerge.pca.subspace import Subspace
-from submerge.protocol.summaries import NO_METHOD, Summary
+from submerge.protocol.summaries import NO_METHOD, NoiseNeeded, Summary
 from submerge.robust.outliers import LEAST, NO_OUTLIERS, Outlier, Screening
 from submerge.schema import Scaling, Schema
 from submerge.stats.node_mean import OwnMean
@@ -137,6 +138,14 @@ class SampleSets:
         """Sets do not turn."""
         return 0.0
 
+    def noise_for(self, summary: Summary) -> NoiseNeeded:
+        """Return that of one number: an oracle looks at when it is drawn."""
+        return NoiseNeeded(1, 1.0)
+
+    def with_noise(self, summary: Summary, noise: Ints) -> Summary:
+        """Return the ids as they are."""
+        return summary
+
     def screen(self, schema: Schema, parts: Mapping[str, Summary], *, unit: float) -> Screening:
         """Leave children out by a rule of their own sets, for sets are not far from each other."""
         # The result follows from the rows alone, as the product's does: as their sets grow, a
@@ -171,6 +180,10 @@ class Bag:
         """Return scores of 0: no id is anomalous."""
         nothing = np.zeros(len(rows))
         return Statistics(nothing, nothing, None, None, rows)
+
+    def falls(self, errors: Array, *_: object) -> Array:
+        """No id is far."""
+        return np.zeros_like(errors)
 
     def center(self, own: OwnMean | None = None) -> Array:
         """Return a dummy mean."""
@@ -218,3 +231,22 @@ class Basket:
         if self._root is None:
             self._root = self._sets.union(list(self._parts.values()))
         return self._root
+
+
+RHO = 1.0
+
+
+class NumberedNoise:
+    """Noise that is a number of its own, by which an oracle knows it again."""
+
+    def __init__(self) -> None:
+        self.rho, self.costs = RHO, list[float]()
+
+    def draw(self, n: int, scale: float) -> Ints:
+        """Return the next number; its scale says what it costs each reading that it covers."""
+        self.costs.append(0.5 / scale**2)
+        return np.full(n, len(self.costs) - 1)
+
+    def epsilon(self, rho: float) -> float:
+        """Return rho: nobody reads it."""
+        return rho

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,16 +16,23 @@ from submerge.errors import UsageError
 from submerge.protocol.alarm_changes import diff
 from submerge.protocol.alarm_status import Alarm, parse_alarm_name
 from submerge_client.alarms.event import alarm_of, stamp
-from submerge_files.console.admin_client import AdminClient, ListedFirst, console_of, say_back
+from submerge_files.console.admin_client import (
+    AdminClient,
+    ListedFirst,
+    console_of,
+    say_back,
+    value_in,
+)
 from submerge_files.console.options import (
     AggregatorOptions,
     aggregator_options,
     default_option,
     flag_option,
     json_option,
+    together,
 )
 from submerge_operate.fleet import alarms_table
-from submerge_operate.fleet.node_places import desired_state_command, only_group, when_applied
+from submerge_operate.fleet.node_places import desired_state_command, find, only_group, when_applied
 from submerge_operate.fleet.watch import (
     WATCH,
     LiveView,
@@ -183,7 +191,7 @@ def command() -> None:
 )
 @aggregator_options("Of this group only.")
 @flag_option("--open", "Only open alarms.", "open_only")
-@flag_option("--all", "Also provisional alarms that are over: most of these were false.", "of_all")
+@flag_option("--all", "Also provisional and repeated alarms that are over.", "of_all")
 @flag_option(
     "--nodes",
     "False alarms allowed, alarms raised and time until armed, for each node here.",
@@ -273,6 +281,92 @@ def fault(at: AggregatorOptions, ids: tuple[str, ...], anyway: bool, as_json: bo
     _set_verdicts(at, ids, "reject", anyway=anyway, as_json=as_json)
 
 
+@desired_state_command(
+    command,
+    "alarms missed pump-3 '2026-11-30 02:10' '2026-11-30 04:00' --channel flow",
+    target=together(
+        click.argument("node"),
+        click.argument("begin", metavar="FROM"),
+        click.argument("end", metavar="TO"),
+        click.option("--channel", default="", help="Which it was of, if that is known."),
+        flag_option("--take-back", "There was no fault in this time after all."),
+    ),
+    group_help="Its group; needed if it is in several, or unknown here.",
+    anyway="Also for a node that never reported here.",
+    json="Print the node's desired state, as JSON.",
+)
+def missed(
+    at: AggregatorOptions,
+    node: str,
+    begin: str,
+    end: str,
+    channel: str,
+    take_back: bool,
+    anyway: bool,
+    as_json: bool,
+) -> None:
+    """Say that NODE had a fault FROM one time TO another that raised no alarm.
+
+    It counts in the share of faults that are found (alarms list, model show, metrics): the newest
+    eight of each node, at this aggregator and those below it. What it learnt meanwhile stays.
+    """
+    from submerge_files.fit.time_spans import span
+
+    admin, when = at.admin(), span(begin, end, "a fault")
+    known = [view for view in _alarms(admin, at.query) if view.node == node and not view.parts]
+    raised = [view for view in known if when.first < (view.ended or math.inf)]
+    raised = [view for view in raised if view.began < when.last]
+    if raised and not take_back:
+        name = raised[0].id
+        raise UsageError(
+            f"{node} raised {name} in this time: say `submerge alarms fault {name}` if it was one"
+        )
+    group = at.group or (known[0].group if known else find(admin, node, None).group)
+    query = {"from": repr(when.first), "to": repr(when.last), "channel": channel}
+    query |= {"anyway": "1"} if anyway else {}
+    query |= {"withdrawn": "1"} if take_back else {}
+    answer = admin.post("nodes", group, node, "missed", **query)
+    said = f"{node} had no fault in this time" if take_back else f"a missed fault of {node} counts"
+    say_back(answer, f"{said}. {_learnt_meanwhile(answer, node)}", as_json=as_json)
+
+
+@command.command(
+    "what-if",
+    epilog='Example: submerge alarms what-if --at-most "1 false per day" --config root.toml',
+)
+@aggregator_options("The group; needed if there are several.")
+@click.option("--at-most", required=True, metavar="RATE", help='Such as "1 false per day".')
+@json_option("Print JSON, with each alarm that is known.")
+def what_if(at: AggregatorOptions, at_most: str, as_json: bool) -> None:
+    """Say which alarms there would have been had each node allowed RATE.
+
+    By the limits that the group's block maxima give at both rates, and how far over its limit each
+    of the newest 200 alarms came, as the history of scores has it.
+    """
+    from submerge_aggregator.questions.views import WhatIfView
+    from submerge_files.detect.run import alarms_at
+
+    admin = at.admin()
+    group, per_s = admin.group(at.group), alarms_at(at_most).at_most_per_s
+    if not per_s:
+        raise UsageError(f"expected a rate in time, such as 1 false per day, got {at_most!r}")
+    answer = admin.get("what-if", group, per_s=repr(per_s))
+    view = value_in(answer, WhatIfView)
+    if not view.promised_per_s:
+        raise UsageError(f"group {group} has no limits that keep such a promise yet: ask again")
+    say_back(answer, "\n".join(alarms_table.what_if_lines(view, at_most)), as_json=as_json)
+
+
+def _learnt_meanwhile(answer: bytes, node: str) -> str:
+    """Say what becomes of the rows of a fault that raised nothing."""
+    if json.loads(answer)["paused"]:
+        return "Its learning is paused now: what was read since then is in no model"
+    return (
+        "What was read meanwhile was learnt with its other readings, and cannot be taken out"
+        f" alone: `submerge nodes quarantine {node}` takes all of its readings out of the model"
+    )
+
+
 def _alarms(admin: AdminClient, query: dict[str, str]) -> list[AlarmView]:
     from submerge_aggregator.questions.views import AlarmView
 
@@ -297,7 +391,7 @@ class Listing(NamedTuple):
 def _listing(
     admin: AdminClient, query: dict[str, str], *, open_only: bool, of_all: bool, wide: bool
 ) -> Listing:
-    """Return alarms, without provisional ones that are over unless `of_all` asks for them."""
+    """Return alarms, without quiet ones that are over unless `of_all` asks for them."""
     head = _group_lines(admin, query)
     known = _alarms(admin, query | ({"open": "1"} if open_only else {}))
     views = [view for view in known if of_all or view.open or not view.is_quiet]
@@ -307,7 +401,8 @@ def _listing(
         table = alarms_table.table_of(views, now=time.time(), wide=wide, narrow=narrow)
         tail = alarms_table.value_lines(views)
     if left_out := len(known) - len(views):
-        tail.append(f"without {left_out:,} that ended and were provisional: --all lists them")
+        what = "provisional or repeated ones that have ended"
+        tail.append(f"without {left_out:,} {what}: --all lists them")
     return Listing(head, table, tail)
 
 

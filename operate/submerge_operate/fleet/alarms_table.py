@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from submerge.protocol.alarm_status import CAUSES, MARKS, State, excess, stays_at
+from submerge.protocol.alarm_status import CAUSES, MARKS, State, and_more, excess, stays_at
 from submerge_files.console.tables import Column, table
 from submerge_files.console.units import ago, figure, moment, name_text, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from submerge_aggregator.questions.views import AlarmView, GroupWatch, NodeView, WatchView
+    from submerge_aggregator.questions.views import (
+        AlarmView,
+        GroupWatch,
+        NodeView,
+        WatchView,
+        WhatIfView,
+    )
 
 CAUSE_LINES = "\n".join(
     ["\b", "In the column cause:", *(f"  {cause:<9} {words}" for cause, words in CAUSES.items())]
@@ -123,6 +130,7 @@ def lines_of(group: GroupWatch) -> list[str]:
             f" alarms in {watch.watched_s / 3600:,.0f} hours\n"
             f"  watched; {watch.raised:,} raised, {watch.confirmed:,} confirmed as {faults}"
         )
+        lines += [f"  {said}" for said in watch.by_verdicts]
         if watch.evidence >= NEWS:
             lines.append(f"  {_odds(watch)} that more alarms come than promised")
     if group.widened > 1:
@@ -189,9 +197,8 @@ def channels_text(view: AlarmView, between: str = ", ") -> str:
             f"{name_text(c)} on {share * nodes:.0f} of {nodes}" for c, share in each
         )
     off = {name: f" ({figure(each['difference'], '+')})" for name, each in view.deviations.items()}
-    return between.join(
-        f"{name_text(name)} {share:.0%}{off.get(name, '')}" for name, share in view.top.items()
-    )
+    said = (f"{name_text(name)} {share:.0%}{off.get(name, '')}" for name, share in view.top.items())
+    return between.join(said) + and_more(view.cause, view.top, len(view.top))
 
 
 def shares_text(shares: dict[str, float]) -> str:
@@ -214,13 +221,34 @@ def value_lines(views: Sequence[AlarmView]) -> list[str]:
         if view.open and name is not None and not view.parts:
             off = view.deviations[name]
             value, expected = off["value"], off["expected"]
-            said = f"reads {figure(value)}, where the others say {figure(expected)}"
+            what = "where it was" if view.cause == "jump" else "where the others say"
+            said = f"reads {figure(value)}, {what} {figure(expected)}"
             if view.cause == "duty":
                 said = f"{stays_at(value, expected)} at {figure(value)}, {view.worst:.2g} times its"
                 said += f" longest run; else {figure(expected)}"
             lines.append(f"{view.id}: {name_text(name)} {said}")
         if view.open and view.looks:
             lines.append(f"{view.id}: looks like a {view.looks}, {printable(view.evidence)}")
+    return lines
+
+
+def what_if_lines(view: WhatIfView, at_most: str) -> list[str]:
+    """Return what another rate of false alarms would have done, in sentences."""
+    lines = [f"{at_most}, in place of {view.promised_per_s * WEEK_S:.3g} per week and node:"]
+    words = {"rejected": "confirmed as faults", "accepted": "said to be normal", "": "not judged"}
+    for verdict, said in words.items():
+        of = [each for each in view.alarms if each.verdict == verdict]
+        counted = Counter(each.outcome for each in of)
+        if of:
+            parts = (f"{n:,} {outcome}" for outcome, n in sorted(counted.items(), reverse=True))
+            lines.append(f"  of {len(of):,} {said}: {', '.join(parts)}")
+        if verdict == "rejected":
+            lines += [f"    {each.id}: {each.outcome}" for each in of if each.outcome != "raised"]
+    if not view.alarms:
+        lines.append("  no alarm is known")
+    if view.more > 0 and view.span_s:
+        weeks = view.span_s / WEEK_S
+        lines.append(f"  and about {view.more:.3g} more in {weeks:.3g} weeks of single machines")
     return lines
 
 

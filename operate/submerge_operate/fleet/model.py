@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -245,7 +246,7 @@ def show(at: AggregatorOptions, file: Path | None, watched: bool, as_json: bool)
         found = figures(saved, shown=None if saved.shown is None else saved.shown.rank)
     else:
         named, shown = _running_model(at, instead="FILE, ")
-        found = figures(named, shown=shown)
+        found = replace(figures(named, shown=shown), verdicts=_by_verdicts(at, named.model.group))
     click.echo(json.dumps(found.as_dict()) if as_json else figures_text(found))
 
 
@@ -307,7 +308,7 @@ def compare(
     if comparable:
         found = model_figures.compare_summaries(_learnt(first), _learnt(second), rank=rank)
     if as_json:
-        click.echo(json.dumps(model_figures.as_dict(found, lines)))
+        click.echo(json.dumps(model_figures.as_dict(found, lines, first.schema.names)))
     elif found is not None:
         click.echo(model_figures.comparison_text(first, second, found, lines))
     else:
@@ -338,6 +339,15 @@ def _watch(at: AggregatorOptions, *, as_json: bool) -> None:
         return [f"{said} of {nodes}, rank {after.rank}"]
 
     watch(LiveView(look, lambda found: Text(figures_text(found)), lines), as_json=as_json)
+
+
+def _by_verdicts(at: AggregatorOptions, group: str) -> tuple[str, ...]:
+    from submerge_aggregator.questions.views import GroupWatch
+
+    watches = at.admin().read(list[GroupWatch], "alarm-status", group=group)
+    return tuple(
+        said for each in watches if each.watch is not None for said in each.watch.by_verdicts
+    )
 
 
 def _learnt(named: SavedModel) -> Summary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from submerge import Array, Schema, Subspace
 from submerge.features import plain
 from submerge.history.knowledge import Learnt
+from submerge.pca.relations import LEAST, Change, changes
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.summaries import Summary
 from submerge.schema import differences
@@ -113,6 +115,7 @@ class Figures:
     withheld: int
     lost: int
     coverage: float  # learnt readings over all known ones
+    epsilon: float  # that the group's models have spent; 0 without noise
     nodes: int
     staleness_s: tuple[float, float, float]  # silence of half, 99 % and all clients
     rank: int  # directions that the model holds, spare ones included
@@ -124,6 +127,7 @@ class Figures:
     kernel: KernelText | None
     limits: Limits | None
     contents: Contents | None = None  # what else the file holds; None for the model alone
+    verdicts: tuple[str, ...] = ()  # what people say of the alarms by it; of a running one
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -155,6 +159,7 @@ def figures(named: SavedModel, *, shown: int | None = None, now: float | None = 
         withheld=model.counts.withheld,
         lost=model.counts.lost,
         coverage=model.coverage,
+        epsilon=model.epsilon,
         nodes=model.nodes,
         staleness_s=model.staleness,
         rank=0 if summary is None else summary.rank,
@@ -187,6 +192,9 @@ def figures_text(found: Figures) -> str:
         ("readings", readings),
         ("nodes", f"{found.nodes:,}, silent {p50} (half), {p99} (99 %), {most} (all) at most"),
     ]
+    if found.epsilon:
+        told = f"with noise: epsilon {found.epsilon:.3g} of one row so far, at delta = 1e-6"
+        lines.append(("privacy", told))
     if found.contents is not None:
         lines.append(("file", contents_text(found.contents)))
     if not found.rank:
@@ -201,6 +209,7 @@ def figures_text(found: Figures) -> str:
         parts = ", ".join(f"{name_text(name)} {part:+.2f}" for name, part in direction.channels)
         lines.append((f"  {i}", f"{direction.share:>7.2%}  {parts}"))
     lines.append(("noise", _noise(found)))
+    lines += [("verdicts" if not i else "", said) for i, said in enumerate(found.verdicts)]
     if found.limits is None:
         return _aligned([*lines, ("limits", "none measured yet")])
     limits = found.limits
@@ -260,6 +269,8 @@ def _aligned(lines: list[tuple[str, str]]) -> str:
 SEPARATED = 2.0
 """A direction is separated from those behind it if its eigenvalue is this multiple of the next."""
 
+NO_CHANGE = f"each channel follows the others as before, to {LEAST:.0%}"
+
 MOST_SHIFTED = 5  # channels that are named for a person
 
 
@@ -273,6 +284,8 @@ class ModelComparison:
     variance_ratio: float  # of all variance, the second over the first
     variance_ratios: tuple[float, ...]  # the same along each direction
     features: ModelComparison | None = None  # of a kernel group; the rest is of readings
+    # channels that follow the others otherwise, the surest first
+    relations: tuple[Change, ...] = ()
 
 
 def compare_summaries(
@@ -280,10 +293,11 @@ def compare_summaries(
 ) -> ModelComparison:
     """Compare two models of the same vectors; both of kernel groups, or neither."""
     learnt = compare(first.parts[0], second.parts[0], rank=rank)
+    changed = tuple(changes(first.pieces[-1], second.pieces[-1]))
     if len(first.parts) == 1:
-        return learnt
+        return replace(learnt, relations=changed)
     readings = compare(first.parts[1], second.parts[1])
-    return replace(readings, features=replace(learnt, shift=()))
+    return replace(readings, features=replace(learnt, shift=()), relations=changed)
 
 
 def compare(first: Subspace, second: Subspace, *, rank: int | None = None) -> ModelComparison:
@@ -327,11 +341,18 @@ def schema_differences(first: Schema, second: Schema) -> tuple[tuple[str, ...], 
     return tuple(lines), _vectors(first) == _vectors(second)
 
 
-def as_dict(found: ModelComparison | None, lines: tuple[str, ...]) -> dict[str, Any]:
+def as_dict(
+    found: ModelComparison | None, lines: tuple[str, ...], names: Sequence[str]
+) -> dict[str, Any]:
     """Return a comparison as JSON has it: null for what is infinite."""
-    content = {"differences": list(lines), "comparable": found is not None}
+    content: dict[str, Any] = {"differences": list(lines), "comparable": found is not None}
     if found is None:
         return content
+    content["relations"] = [
+        {"channel": names[each.channel], "partner": names[each.partner], "ratio": each.ratio}
+        | {"words": each.words(names)}
+        for each in found.relations
+    ]
     if found.features is not None:
         content["features"] = _plain(found.features)
     return _plain(found) | content
@@ -339,6 +360,7 @@ def as_dict(found: ModelComparison | None, lines: tuple[str, ...]) -> dict[str, 
 
 def _plain(found: ModelComparison) -> dict[str, Any]:
     content = asdict(found)
+    del content["relations"]  # by the names of channels: `as_dict`
     for name in ("shift", "variance_ratios"):
         content[name] = [x if np.isfinite(x) else None for x in content[name]]
     ratio = found.variance_ratio
@@ -358,9 +380,12 @@ def comparison_text(
             ("", f"{_list(of.angles_deg)} degrees at rank {of.rank}"),
             ("", f"{of.variance_ratio:.4g} times the first's variance"),
         ]
+    relations = [("", name_text(f"{each.words(names)} as before")) for each in found.relations]
     said = [
         ("first", _title(first)),
         ("second", _title(second)),
+        ("relations", f"changed {_between(first, second)}:" if relations else NO_CHANGE),
+        *relations,
         *(("differs", printable(line)) for line in lines),
         *features,
         ("separated", _separation_text(found)),
@@ -371,6 +396,10 @@ def comparison_text(
         *(("", f"{found.shift[j]:>+8.3g}  {name_text(names[j])}") for j in shifted),
     ]
     return _aligned(said)
+
+
+def _between(first: SavedModel, second: SavedModel) -> str:
+    return f"between {moment(first.model.created)} and {moment(second.model.created)}"
 
 
 def _separation_text(found: ModelComparison) -> str:

@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from submerge.errors import UsageError
+from submerge.errors import SubmergeError, UsageError
+from submerge_client.kit import read_kit
+from submerge_client.uplink.tls import Tls, identity
 from submerge_files.console.admin_client import (
     AdminClient,
     AdminCommand,
@@ -24,13 +27,14 @@ from submerge_files.console.admin_client import (
     value_in,
 )
 from submerge_files.console.options import (
+    FILE,
     AggregatorOptions,
     aggregator_options,
     flag_option,
     json_option,
 )
 from submerge_files.console.tables import Column, table
-from submerge_files.console.units import moment, name_text, printable
+from submerge_files.console.units import figure, moment, name_text, printable
 from submerge_operate.fleet.node_places import (
     FoundNode,
     desired_state_command,
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from submerge_aggregator.questions.views import NodeView
+    from submerge_aggregator.questions.views import NodeView, RelationView
     from submerge_client.replies import RecentReply
 
 ITS_GROUP = aggregator_options("Its group; needed if it is in several.")
@@ -195,6 +199,54 @@ def scores(at: AggregatorOptions, node: str, watched: bool, every: bool, as_json
         console_of(wide=False).print(draw(look()))
 
 
+TOLD = 3.0
+"""Times what is usual from machine to machine, of less than that no machine is named."""
+
+
+@click.command(
+    "unlike", cls=AdminCommand, epilog="Example: submerge nodes unlike --config root.toml"
+)
+@aggregator_options("The group; needed if there are several.")
+@json_option("Print every machine that can be compared, as JSON.")
+def unlike(at: AggregatorOptions, as_json: bool) -> None:
+    """List machines whose channels follow one another otherwise than on the others, worst first.
+
+    No alarm is needed: what each machine has learnt is compared, of those that report here. A
+    level, or how much a machine is used, changes no relation. `times` is how much further off it
+    is than is usual from machine to machine.
+    """
+    from submerge_aggregator.questions.views import UnlikeView
+
+    admin = at.admin()
+    answer = admin.get("unlike", admin.group(at.group))
+    if as_json:
+        say_back(answer)
+        return
+    view = value_in(answer, UnlikeView)
+    odd = [each for each in view.nodes.items() if each[1].times >= TOLD]
+    if view.differs is not None:
+        rest = len(view.nodes) - len(view.second)
+        click.echo(
+            f"two kinds of machines: on {', '.join(view.second)} {printable(view.differs.words)}"
+            f" as on the other {rest:,}; each is compared with its kind"
+        )
+    if odd:
+        columns: list[Column[tuple[str, RelationView]]] = [
+            Column("node", lambda each: each[0], folds=True),
+            Column("times", lambda each: figure(each[1].times), right=True),
+            Column("what differs", lambda each: name_text(each[1].words), folds=True),
+        ]
+        console_of(wide=False).print(table(odd, columns))
+    elif view.nodes:
+        click.echo(f"of {len(view.nodes):,} machines none is unlike the others")
+    else:
+        click.echo("too few machines to say: four that have reported enough rows are needed")
+    if view.left_out and view.nodes:
+        click.echo(f"too few rows to say: {', '.join(view.left_out)}")
+    if view.aggregators:
+        click.echo(f"machines below {', '.join(view.aggregators)} are compared there")
+
+
 YES = flag_option("--yes", "Do not ask first.")
 
 BANS_GO_DOWN = "Aggregators below are sent the order at once."
@@ -321,6 +373,40 @@ def drop(
     say_back(answer, f"{node} of group {group}: {what} is dropped", as_json=as_json)
 
 
+@command.command(epilog="Example: submerge nodes renew pki/kits/*.kit --at https://root:8472")
+@click.argument("kits", nargs=-1, required=True, type=FILE, metavar="KIT...")
+@ITS_GROUP
+@json_option("Print what was sent, as JSON.")
+def renew(at: AggregatorOptions, kits: tuple[Path, ...], as_json: bool) -> None:
+    """Send the certificate of each KIT to its client, which puts it into its own kit.
+
+    For kits by `submerge pki renew --same-key`: the key stays on the device, and a certificate is
+    no secret. The client takes it if its authority has signed it for its key, and it ends no
+    earlier than the one in use; `submerge nodes list` shows when. Aggregators get theirs by hand.
+    """
+    known = [(read_kit(path), identity(Tls(kit=path)).permission) for path in kits]
+    admin, sent, failed = at.admin(), list[str](), dict[str, str]()
+    for kit, allowed in known:
+        try:
+            if allowed is not None and allowed.role != "client":
+                raise UsageError(f"clients alone take theirs so, got a kit of role {allowed.role}")
+            found = find(admin, kit.node, at.group)
+            below = {"anyway": "1"} if found.under else {}
+            admin.send(kit.cert, "nodes", found.group, kit.node, "certificate", **below)
+        except SubmergeError as error:
+            failed[kit.node] = str(error)
+        else:
+            sent.append(kit.node)
+    if as_json:
+        click.echo(json.dumps({"sent": sent, "not_sent": failed}))
+    else:
+        click.echo(f"certificates sent: {len(sent)}")
+        for node, why in failed.items():
+            click.echo(f"not sent: {node}: {why}", err=True)
+    if failed:
+        raise SystemExit(1)
+
+
 @command.command(epilog="Example: submerge nodes quarantine pump-3 --config root.toml")
 @click.argument("node")
 @ITS_GROUP
@@ -403,6 +489,7 @@ def unban(at: AggregatorOptions, node: str, as_json: bool) -> None:
 
 command.add_command(settings)
 command.add_command(scores)
+command.add_command(unlike)
 
 
 def _set_ban(at: AggregatorOptions, node: str, verb: str, done: str, *, as_json: bool) -> None:

@@ -195,6 +195,7 @@ class Authority:
         *,
         now: datetime,
         lasts: timedelta,
+        key: ec.EllipticCurvePrivateKey | None = None,
     ) -> Certified:
         # It begins a day before `now`, but not before the authority: such a chain would not be
         # valid. It ends with the authority at the latest. Without a permission it is one as they
@@ -207,7 +208,7 @@ class Authority:
                 f" {self.until:%Y-%m-%d}, and this clock shows {now:%Y-%m-%d %H:%M}:"
                 " set the clock, or make a new authority with `submerge pki init`"
             )
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = key or ec.generate_private_key(ec.SECP256R1())
         until = min(now + lasts, self.until)
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, node)])
         serves, uris = _alternatives(node, hosts, permission)

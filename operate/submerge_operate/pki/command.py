@@ -380,6 +380,7 @@ def issue(
 @ROLE
 @GROUP
 @flag_option("--every-group", "In place of its groups: all.")
+@flag_option("--same-key", "Keep its key: `submerge nodes renew` sends the certificate alone.")
 @flag_option("--reinstate", "Also a node that is revoked: its old certificates stay so.")
 @click.option(
     "--lasts",
@@ -397,6 +398,7 @@ def renew(
     role: str | None,
     groups: tuple[str, ...],
     every_group: bool,
+    same_key: bool,
     reinstate: bool,
     lasts: timedelta | None,
     as_json: bool,
@@ -406,9 +408,9 @@ def renew(
     A kit from before there were roles has none until you name a --role. A node that is revoked
     gets no kit, unless you name it with --reinstate.
 
-    Copy each to its node, in place of the old one. A file that `kit` names is read at the next
-    connection, without a restart; a unit with LoadCredential= uses a copy and needs one. Older
-    certificates stay valid until they end.
+    With --same-key, `submerge nodes renew` sends each to its node. Else copy it there: a file that
+    `kit` names is read at the next connection, and a unit with LoadCredential= needs a restart.
+    Older certificates stay valid until they end.
     """
     _check_renewal(nodes, hosts, all_nodes=all_nodes, others=(role, groups, every_group, reinstate))
     if within is None and all_nodes:
@@ -426,10 +428,9 @@ def renew(
         wanted = []
         for entry in due:
             allowed = _renewed(entry, role, groups, every_group=every_group)
-            # Another role than a server's has no hosts.
-            kept = entry.hosts if role is None or role in SERVERS else ()
+            kept = entry.hosts if role is None or role in SERVERS else ()  # others have none
             wanted.append(Entry(entry.node, moved or kept, lasts or entry.lasts, allowed))
-        made = issuance.make(pki, wanted, entries, at=at)
+        made = issuance.make(pki, wanted, entries, at=at, same_key=same_key)
     if as_json:
         issuance.print_json(pki, at, {"renewed": made, "left": left})
         return

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from submerge import UsageError
@@ -216,6 +217,13 @@ class PkiDirectory:
         serials = revoked.serials | {int(each, 16) for serials in given for each in serials}
         replace_file(self.revoked, revoked.text, PUBLIC)
         replace_file(self.crl, crl_of(authority, serials, now=at, number=number), PUBLIC)
+
+    def key_of(self, node: str) -> ec.EllipticCurvePrivateKey:
+        """Return the key in a node's kit."""
+        key = serialization.load_pem_private_key(read_kit(self.kit(node)).key, None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise unfit(self.kit(node), "another key than ECDSA's")
+        return key
 
     def kit(self, node: str) -> Path:
         return self.kits / f"{node}.kit"

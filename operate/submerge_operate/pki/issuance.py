@@ -101,7 +101,12 @@ def now() -> datetime:
 
 
 def make(
-    pki: PkiDirectory, wanted: Sequence[Entry], entries: dict[str, Entry], *, at: datetime
+    pki: PkiDirectory,
+    wanted: Sequence[Entry],
+    entries: dict[str, Entry],
+    *,
+    at: datetime,
+    same_key: bool = False,
 ) -> list[Entry]:
     """Write kits, and add them to a record (PkiDirectory.issuing); show progress on a terminal."""
     # All names are checked before anything is written.
@@ -117,10 +122,13 @@ def make(
                 f"{each.node} is revoked: submerge pki renew {each.node} --reinstate makes a kit"
             )
     authority = pki.authority()
+    keys = {each.node: pki.key_of(each.node) for each in wanted} if same_key else {}
     made = []
     with advancing("kits", len(wanted)) as advance:
         for each in wanted:
-            certified = authority.certify(*each[:2], each.permission, now=at, lasts=each.lasts)
+            certified = authority.certify(
+                *each[:2], each.permission, now=at, lasts=each.lasts, key=keys.get(each.node)
+            )
             pki.put(certified, authority)
             past = entries[each.node].earlier(at) if each.node in entries else ()
             entry = each._replace(serial=certified.serial, until=certified.until, past=past)

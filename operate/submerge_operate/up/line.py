@@ -19,7 +19,7 @@ from submerge.client.alarms.limits import AlarmLimits
 from submerge.client.monitor import NewestScore, newest_score
 from submerge.client.node import ClientNode
 from submerge.errors import SubmergeError
-from submerge.protocol.alarm_status import MARKS, Alarm, excess, stays_at
+from submerge.protocol.alarm_status import MARKS, Alarm, and_more, excess, stays_at
 from submerge.protocol.machine import Now
 from submerge.protocol.messages import Counts
 from submerge_aggregator.questions import survey
@@ -246,8 +246,10 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
     by_name = {each.channel: each for each in alarm.deviations}
     deviations = [by_name[name] for name in _named(alarm) if name in by_name]
     if not deviations:
+        named = _named(alarm)
+        more = and_more(alarm.cause, dict(alarm.top), len(named))
         silent = " silent" if alarm.cause == "silent" else ""
-        return ", ".join(map(name_text, _named(alarm))) + silent
+        return ", ".join(map(name_text, named)) + more + silent
     if alarm.cause == "duty":
         first = deviations[0]
         value = _in_unit(first.value, units.get(first.channel, ""))
@@ -257,9 +259,10 @@ def _channels(alarm: Alarm, units: Mapping[str, str]) -> str:
     stuck = "stuck at " if alarm.cause == "stuck" else ""
     # What is expected of a healthy channel follows the broken one beside it.
     shown = deviations if stuck else deviations[:1]
+    word = "was" if alarm.cause == "jump" else "expected"
     said = [
         f"{name_text(each.channel)} {stuck}{_in_unit(each.value, units.get(each.channel, ''))}"
-        f" (expected {_in_unit(each.expected, units.get(each.channel, ''))})"
+        f" ({word} {_in_unit(each.expected, units.get(each.channel, ''))})"
         for each in shown
     ]
     also = [

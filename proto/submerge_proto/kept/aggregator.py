@@ -7,21 +7,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from submerge import PeerError, Schema
 from submerge.aggregator.node import StoreIdentity
 from submerge.aggregator.operators.quarantine import Cause, QuarantineEntry, Slip
 from submerge.aggregator.rows.influence import GroupTime
 from submerge.aggregator.rows.ledger import Membership
 from submerge.aggregator.rows.pool import Row, Sealed
+from submerge.aggregator.rows.releases import Release
 from submerge.aggregator.upward import Lineage
+from submerge.errors import UsageError
 from submerge.history.knowledge import Learnt
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.desired_state import MOST_DESIRED, DesiredState
 from submerge.protocol.history import History
 from submerge.protocol.messages import Incarnation
 from submerge_proto.files import learnt
 from submerge_proto.kept.client import PIN, REPORT
 from submerge_proto.v1 import kept_pb2 as pb
-from submerge_proto.wire import alarms, forms, parts, summaries
+from submerge_proto.wire import alarms, forms, parts, summaries, triangles
 from submerge_proto.wire.fields import PLAIN, Part, choice, finite, form, real, several
 
 T = TypeVar("T")
@@ -187,6 +192,42 @@ _DESIRED_STATES: Part[dict[str, DesiredState]] = Part(
     message=pb.DesiredStates,
 )
 
+_NUMBERS = Part(
+    lambda array: np.ascontiguousarray(array, dtype="<i8").tobytes(),
+    lambda sent: np.frombuffer(sent, "<i8").astype(np.int64),
+)
+
+
+def _release(value: Release) -> pb.Release:
+    sums = value.summary
+    if not isinstance(sums, WholeScatter):
+        raise UsageError("a release is of a whole scatter")
+    message = pb.Release(
+        sums=triangles.packed(sums, exact=True),
+        fingerprint=bytes.fromhex(value.fingerprint),
+        told=forms.TOLD.made(value.told),
+        **{name: getattr(value, name) for name in _RELEASED},
+    )
+    for level, each in value.noises.items():
+        message.noises.add(level=level, numbers=_NUMBERS.made(each))
+    return message
+
+
+def _release_of(message: pb.Release) -> Release:
+    fingerprint = parts.FINGERPRINT.read(message.fingerprint)
+    return Release(
+        **{name: getattr(message, name) for name in _RELEASED},
+        told=forms.TOLD.read(message.told),
+        fingerprint=fingerprint,
+        noises={each.level: _NUMBERS.read(each.numbers) for each in message.noises},
+        summary=triangles.unpacked(message.sums, fingerprint, kept=True),
+    )
+
+
+_RELEASED = "rho", "spent", "share", "number", "rows", "left"
+
+_RELEASE = Part(_release, _release_of, message=pb.Release)
+
 _GROUP_TIME = form(
     pb.GroupTime,
     GroupTime,
@@ -233,6 +274,8 @@ FORMS: dict[str, Part[Any]] = {
     "reference": _TIME,
     "first": _TIME,
     "job": _value(pb.Text),
+    "left": _NUMBER,
+    "release": _RELEASE,
     "elapsed": _GROUP_TIME,
 }
 """By the first word of a record's key."""

@@ -17,6 +17,7 @@ from submerge.client.monitor_state import MonitorState
 from submerge.pca.own_scatter import KAPPAS, WIDEST, OwnScatter
 from submerge.protocol.alarm_status import REMEMBERED
 from submerge.protocol.messages import Model
+from submerge.stats.departures import Departures
 from submerge.stats.duty import DutyCycles
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.quantile_sketch import FINE, packed, unpacked
@@ -43,7 +44,7 @@ from submerge_proto.wire.fields import (
 
 T = TypeVar("T")
 
-Known = TypeVar("Known", Habits, RunLengths, Resolution, SilentChannels, DutyCycles)
+Known = TypeVar("Known", Habits, RunLengths, Resolution, SilentChannels, DutyCycles, Departures)
 
 COLUMNS: dict[type[Any], tuple[str, ...]] = {
     Habits: ("weight", "mean", "scatter", "error", "learnt", "others", "others_then", "stuck"),
@@ -51,6 +52,7 @@ COLUMNS: dict[type[Any], tuple[str, ...]] = {
     Resolution: ("last", "step", "before", "seen"),
     SilentChannels: ("lasting", "longest", "known"),
     DutyCycles: DutyCycles._fields,
+    Departures: Departures._fields,
 }
 """Names of columns in records, in their order there: bytes on disks, which never change. So far the
 fields are called the same."""
@@ -282,4 +284,5 @@ MONITOR = form(
     silences=_of_channels(SilentChannels.none),
     unsure=or_empty(floats("a noise")),
     duty=_of_channels(DutyCycles.none),
+    departures=_of_channels(Departures.none),
 )

@@ -87,7 +87,7 @@ class JoinResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., reason: _Optional[_Union[Reason, str]] = ..., fence: _Optional[bytes] = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., top: bool = ..., floor_ms: _Optional[int] = ..., schema: _Optional[bytes] = ..., lines: _Optional[_Iterable[str]] = ..., whole_scatter: bool = ...) -> None: ...
 
 class ReportRequest(_message.Message):
-    __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores", "linear", "certified_until_s", "alarm_status", "trail", "earlier", "algorithm", "rank", "own_share", "unlike")
+    __slots__ = ("header", "final", "pinned", "fence", "fingerprint", "subspace", "moments", "counts", "as_of_s", "synced", "model_version", "lifetime", "census", "scores", "linear", "certified_until_s", "alarm_status", "trail", "earlier", "algorithm", "rank", "own_share", "unlike", "left", "told")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
@@ -111,6 +111,8 @@ class ReportRequest(_message.Message):
     RANK_FIELD_NUMBER: _ClassVar[int]
     OWN_SHARE_FIELD_NUMBER: _ClassVar[int]
     UNLIKE_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     final: bool
     pinned: _header_pb2.Incarnation
@@ -134,7 +136,9 @@ class ReportRequest(_message.Message):
     rank: int
     own_share: float
     unlike: float
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., certified_until_s: _Optional[float] = ..., alarm_status: _Optional[_Union[AlarmStatus, _Mapping]] = ..., trail: _Optional[_Union[ScoreTrail, _Mapping]] = ..., earlier: _Optional[_Union[EarlierSums, _Mapping]] = ..., algorithm: _Optional[str] = ..., rank: _Optional[int] = ..., own_share: _Optional[float] = ..., unlike: _Optional[float] = ...) -> None: ...
+    left: int
+    told: Told
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., final: bool = ..., pinned: _Optional[_Union[_header_pb2.Incarnation, _Mapping]] = ..., fence: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., moments: _Optional[_Union[_summary_pb2.Moments, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., as_of_s: _Optional[float] = ..., synced: bool = ..., model_version: _Optional[int] = ..., lifetime: _Optional[int] = ..., census: _Optional[_Union[_summary_pb2.Census, _Mapping]] = ..., scores: _Optional[_Union[_summary_pb2.ScoreSketches, _Mapping]] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., certified_until_s: _Optional[float] = ..., alarm_status: _Optional[_Union[AlarmStatus, _Mapping]] = ..., trail: _Optional[_Union[ScoreTrail, _Mapping]] = ..., earlier: _Optional[_Union[EarlierSums, _Mapping]] = ..., algorithm: _Optional[str] = ..., rank: _Optional[int] = ..., own_share: _Optional[float] = ..., unlike: _Optional[float] = ..., left: _Optional[int] = ..., told: _Optional[_Union[Told, _Mapping]] = ...) -> None: ...
 
 class ScoreTrail(_message.Message):
     __slots__ = ("last_minute", "levels")
@@ -155,7 +159,7 @@ class EarlierSums(_message.Message):
     def __init__(self, fingerprint: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ...) -> None: ...
 
 class Alarm(_message.Message):
-    __slots__ = ("node", "number", "began_s", "peaked_s", "ended_s", "worst", "cause", "top", "model_version", "withheld", "verdict", "first", "deviations", "settled", "provisional", "looks")
+    __slots__ = ("node", "number", "began_s", "peaked_s", "ended_s", "worst", "cause", "top", "model_version", "withheld", "verdict", "first", "deviations", "settled", "provisional", "looks", "repeated")
     class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         CAUSE_UNSPECIFIED: _ClassVar[Alarm.Cause]
@@ -169,6 +173,7 @@ class Alarm(_message.Message):
         CAUSE_EWMA: _ClassVar[Alarm.Cause]
         CAUSE_SILENT: _ClassVar[Alarm.Cause]
         CAUSE_DUTY: _ClassVar[Alarm.Cause]
+        CAUSE_JUMP: _ClassVar[Alarm.Cause]
     CAUSE_UNSPECIFIED: Alarm.Cause
     CAUSE_SPE: Alarm.Cause
     CAUSE_T2: Alarm.Cause
@@ -180,6 +185,7 @@ class Alarm(_message.Message):
     CAUSE_EWMA: Alarm.Cause
     CAUSE_SILENT: Alarm.Cause
     CAUSE_DUTY: Alarm.Cause
+    CAUSE_JUMP: Alarm.Cause
     class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         VERDICT_UNSPECIFIED: _ClassVar[Alarm.Verdict]
@@ -239,6 +245,7 @@ class Alarm(_message.Message):
     SETTLED_FIELD_NUMBER: _ClassVar[int]
     PROVISIONAL_FIELD_NUMBER: _ClassVar[int]
     LOOKS_FIELD_NUMBER: _ClassVar[int]
+    REPEATED_FIELD_NUMBER: _ClassVar[int]
     node: str
     number: int
     began_s: float
@@ -255,7 +262,8 @@ class Alarm(_message.Message):
     settled: bool
     provisional: bool
     looks: Alarm.Looks
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., began_s: _Optional[float] = ..., peaked_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., worst: _Optional[float] = ..., cause: _Optional[_Union[Alarm.Cause, str]] = ..., top: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., model_version: _Optional[int] = ..., withheld: _Optional[int] = ..., verdict: _Optional[_Union[Alarm.Verdict, str]] = ..., first: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., deviations: _Optional[_Iterable[_Union[Alarm.Deviation, _Mapping]]] = ..., settled: bool = ..., provisional: bool = ..., looks: _Optional[_Union[Alarm.Looks, _Mapping]] = ...) -> None: ...
+    repeated: bool
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., began_s: _Optional[float] = ..., peaked_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., worst: _Optional[float] = ..., cause: _Optional[_Union[Alarm.Cause, str]] = ..., top: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., model_version: _Optional[int] = ..., withheld: _Optional[int] = ..., verdict: _Optional[_Union[Alarm.Verdict, str]] = ..., first: _Optional[_Iterable[_Union[Alarm.Share, _Mapping]]] = ..., deviations: _Optional[_Iterable[_Union[Alarm.Deviation, _Mapping]]] = ..., settled: bool = ..., provisional: bool = ..., looks: _Optional[_Union[Alarm.Looks, _Mapping]] = ..., repeated: bool = ...) -> None: ...
 
 class AlarmStatus(_message.Message):
     __slots__ = ("states", "alarms", "open", "watched_s", "allowed", "raised", "confirmed", "armed_in_s", "desired", "silent_s", "typical", "provisional_rows", "waiting")
@@ -331,7 +339,7 @@ class AlarmStatus(_message.Message):
     def __init__(self, states: _Optional[_Union[AlarmStatus.States, _Mapping]] = ..., alarms: _Optional[_Iterable[_Union[Alarm, _Mapping]]] = ..., open: _Optional[int] = ..., watched_s: _Optional[float] = ..., allowed: _Optional[float] = ..., raised: _Optional[int] = ..., confirmed: _Optional[int] = ..., armed_in_s: _Optional[float] = ..., desired: _Optional[int] = ..., silent_s: _Optional[_Iterable[int]] = ..., typical: _Optional[_Union[AlarmStatus.Typical, _Mapping]] = ..., provisional_rows: _Optional[float] = ..., waiting: _Optional[_Union[AlarmStatus.Waiting, _Mapping]] = ...) -> None: ...
 
 class DesiredState(_message.Message):
-    __slots__ = ("node", "number", "paused", "verdicts", "banned", "drill", "quarantined", "forget")
+    __slots__ = ("node", "number", "paused", "verdicts", "banned", "drill", "quarantined", "forget", "missed", "certificate")
     class Verdict(_message.Message):
         __slots__ = ("alarm", "accept")
         ALARM_FIELD_NUMBER: _ClassVar[int]
@@ -339,6 +347,17 @@ class DesiredState(_message.Message):
         alarm: int
         accept: bool
         def __init__(self, alarm: _Optional[int] = ..., accept: bool = ...) -> None: ...
+    class Missed(_message.Message):
+        __slots__ = ("began_s", "ended_s", "channel", "withdrawn")
+        BEGAN_S_FIELD_NUMBER: _ClassVar[int]
+        ENDED_S_FIELD_NUMBER: _ClassVar[int]
+        CHANNEL_FIELD_NUMBER: _ClassVar[int]
+        WITHDRAWN_FIELD_NUMBER: _ClassVar[int]
+        began_s: float
+        ended_s: float
+        channel: str
+        withdrawn: bool
+        def __init__(self, began_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., channel: _Optional[str] = ..., withdrawn: bool = ...) -> None: ...
     NODE_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
@@ -347,6 +366,8 @@ class DesiredState(_message.Message):
     DRILL_FIELD_NUMBER: _ClassVar[int]
     QUARANTINED_FIELD_NUMBER: _ClassVar[int]
     FORGET_FIELD_NUMBER: _ClassVar[int]
+    MISSED_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
     node: str
     number: int
     paused: bool
@@ -355,7 +376,9 @@ class DesiredState(_message.Message):
     drill: int
     quarantined: bool
     forget: int
-    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[DesiredState.Verdict, _Mapping]]] = ..., banned: bool = ..., drill: _Optional[int] = ..., quarantined: bool = ..., forget: _Optional[int] = ...) -> None: ...
+    missed: _containers.RepeatedCompositeFieldContainer[DesiredState.Missed]
+    certificate: bytes
+    def __init__(self, node: _Optional[str] = ..., number: _Optional[int] = ..., paused: bool = ..., verdicts: _Optional[_Iterable[_Union[DesiredState.Verdict, _Mapping]]] = ..., banned: bool = ..., drill: _Optional[int] = ..., quarantined: bool = ..., forget: _Optional[int] = ..., missed: _Optional[_Iterable[_Union[DesiredState.Missed, _Mapping]]] = ..., certificate: _Optional[bytes] = ...) -> None: ...
 
 class ReportResponse(_message.Message):
     __slots__ = ("header", "reason", "fence", "pinned", "top", "newest", "root", "durable", "floor_ms", "desired_states")
@@ -486,7 +509,7 @@ class Hello(_message.Message):
     def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., top: bool = ..., boot: _Optional[int] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("header", "version", "schema", "subspace", "limits", "counts", "nodes", "staleness_p50_s", "staleness_p99_s", "staleness_max_s", "created_s", "expires_s", "linear", "maxima", "factors", "rank", "widened", "block_s")
+    __slots__ = ("header", "version", "schema", "subspace", "limits", "counts", "nodes", "staleness_p50_s", "staleness_p99_s", "staleness_max_s", "created_s", "expires_s", "linear", "maxima", "factors", "rank", "widened", "block_s", "epsilon", "told")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
@@ -505,6 +528,8 @@ class Model(_message.Message):
     RANK_FIELD_NUMBER: _ClassVar[int]
     WIDENED_FIELD_NUMBER: _ClassVar[int]
     BLOCK_S_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
     header: _header_pb2.Header
     version: int
     schema: bytes
@@ -523,4 +548,14 @@ class Model(_message.Message):
     rank: int
     widened: float
     block_s: float
-    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., version: _Optional[int] = ..., schema: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., limits: _Optional[_Union[_summary_pb2.Limits, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., nodes: _Optional[int] = ..., staleness_p50_s: _Optional[float] = ..., staleness_p99_s: _Optional[float] = ..., staleness_max_s: _Optional[float] = ..., created_s: _Optional[float] = ..., expires_s: _Optional[float] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., maxima: _Optional[_Union[_summary_pb2.BlockMaxima, _Mapping]] = ..., factors: _Optional[_Iterable[_Union[_summary_pb2.Factors, _Mapping]]] = ..., rank: _Optional[int] = ..., widened: _Optional[float] = ..., block_s: _Optional[float] = ...) -> None: ...
+    epsilon: float
+    told: Told
+    def __init__(self, header: _Optional[_Union[_header_pb2.Header, _Mapping]] = ..., version: _Optional[int] = ..., schema: _Optional[bytes] = ..., subspace: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., limits: _Optional[_Union[_summary_pb2.Limits, _Mapping]] = ..., counts: _Optional[_Union[_summary_pb2.Counts, _Mapping]] = ..., nodes: _Optional[int] = ..., staleness_p50_s: _Optional[float] = ..., staleness_p99_s: _Optional[float] = ..., staleness_max_s: _Optional[float] = ..., created_s: _Optional[float] = ..., expires_s: _Optional[float] = ..., linear: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., maxima: _Optional[_Union[_summary_pb2.BlockMaxima, _Mapping]] = ..., factors: _Optional[_Iterable[_Union[_summary_pb2.Factors, _Mapping]]] = ..., rank: _Optional[int] = ..., widened: _Optional[float] = ..., block_s: _Optional[float] = ..., epsilon: _Optional[float] = ..., told: _Optional[_Union[Told, _Mapping]] = ...) -> None: ...
+
+class Told(_message.Message):
+    __slots__ = ("releases", "committed")
+    RELEASES_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    releases: int
+    committed: float
+    def __init__(self, releases: _Optional[int] = ..., committed: _Optional[float] = ...) -> None: ...

@@ -168,7 +168,7 @@ class ResidualScale(_message.Message):
     def __init__(self, squares: _Optional[bytes] = ..., weight: _Optional[bytes] = ..., span_s: _Optional[float] = ...) -> None: ...
 
 class NodeMonitor(_message.Message):
-    __slots__ = ("fingerprint", "own", "detector", "desired", "reference", "held", "habits", "run_lengths", "residual_scale", "level", "offset", "resolution", "scatter", "silences", "unsure", "duty")
+    __slots__ = ("fingerprint", "own", "detector", "desired", "reference", "held", "habits", "run_lengths", "residual_scale", "level", "offset", "resolution", "scatter", "silences", "unsure", "duty", "departures")
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     OWN_FIELD_NUMBER: _ClassVar[int]
     DETECTOR_FIELD_NUMBER: _ClassVar[int]
@@ -185,6 +185,7 @@ class NodeMonitor(_message.Message):
     SILENCES_FIELD_NUMBER: _ClassVar[int]
     UNSURE_FIELD_NUMBER: _ClassVar[int]
     DUTY_FIELD_NUMBER: _ClassVar[int]
+    DEPARTURES_FIELD_NUMBER: _ClassVar[int]
     fingerprint: bytes
     own: OwnMean
     detector: DetectorState
@@ -201,7 +202,8 @@ class NodeMonitor(_message.Message):
     silences: _containers.RepeatedCompositeFieldContainer[Column]
     unsure: bytes
     duty: _containers.RepeatedCompositeFieldContainer[Column]
-    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., detector: _Optional[_Union[DetectorState, _Mapping]] = ..., desired: _Optional[_Union[_aggregator_service_pb2.DesiredState, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., run_lengths: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., residual_scale: _Optional[_Union[ResidualScale, _Mapping]] = ..., level: _Optional[_Union[NewLevel, _Mapping]] = ..., offset: _Optional[bytes] = ..., resolution: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., scatter: _Optional[_Union[OwnScatter, _Mapping]] = ..., silences: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., unsure: _Optional[bytes] = ..., duty: _Optional[_Iterable[_Union[Column, _Mapping]]] = ...) -> None: ...
+    departures: _containers.RepeatedCompositeFieldContainer[Column]
+    def __init__(self, fingerprint: _Optional[bytes] = ..., own: _Optional[_Union[OwnMean, _Mapping]] = ..., detector: _Optional[_Union[DetectorState, _Mapping]] = ..., desired: _Optional[_Union[_aggregator_service_pb2.DesiredState, _Mapping]] = ..., reference: _Optional[_Union[_aggregator_service_pb2.Model, _Mapping]] = ..., held: _Optional[_Union[OwnMean, _Mapping]] = ..., habits: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., run_lengths: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., residual_scale: _Optional[_Union[ResidualScale, _Mapping]] = ..., level: _Optional[_Union[NewLevel, _Mapping]] = ..., offset: _Optional[bytes] = ..., resolution: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., scatter: _Optional[_Union[OwnScatter, _Mapping]] = ..., silences: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., unsure: _Optional[bytes] = ..., duty: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., departures: _Optional[_Iterable[_Union[Column, _Mapping]]] = ...) -> None: ...
 
 class OwnScatter(_message.Message):
     __slots__ = ("sums", "weight", "evidence")
@@ -374,3 +376,34 @@ class Text(_message.Message):
     VALUE_FIELD_NUMBER: _ClassVar[int]
     value: bytes
     def __init__(self, value: _Optional[bytes] = ...) -> None: ...
+
+class Release(_message.Message):
+    __slots__ = ("rho", "spent", "share", "number", "rows", "left", "told", "noises", "sums", "fingerprint")
+    class Noise(_message.Message):
+        __slots__ = ("level", "numbers")
+        LEVEL_FIELD_NUMBER: _ClassVar[int]
+        NUMBERS_FIELD_NUMBER: _ClassVar[int]
+        level: int
+        numbers: bytes
+        def __init__(self, level: _Optional[int] = ..., numbers: _Optional[bytes] = ...) -> None: ...
+    RHO_FIELD_NUMBER: _ClassVar[int]
+    SPENT_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
+    NOISES_FIELD_NUMBER: _ClassVar[int]
+    SUMS_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    rho: float
+    spent: float
+    share: float
+    number: int
+    rows: int
+    left: int
+    told: _aggregator_service_pb2.Told
+    noises: _containers.RepeatedCompositeFieldContainer[Release.Noise]
+    sums: _summary_pb2.Subspace
+    fingerprint: bytes
+    def __init__(self, rho: _Optional[float] = ..., spent: _Optional[float] = ..., share: _Optional[float] = ..., number: _Optional[int] = ..., rows: _Optional[int] = ..., left: _Optional[int] = ..., told: _Optional[_Union[_aggregator_service_pb2.Told, _Mapping]] = ..., noises: _Optional[_Iterable[_Union[Release.Noise, _Mapping]]] = ..., sums: _Optional[_Union[_summary_pb2.Subspace, _Mapping]] = ..., fingerprint: _Optional[bytes] = ...) -> None: ...

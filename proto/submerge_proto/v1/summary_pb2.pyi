@@ -6,7 +6,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Subspace(_message.Message):
-    __slots__ = ("dim", "columns", "coarse", "scales", "sigma", "mean", "weight", "energy", "spectral_bound", "exact", "channel_energies", "whole")
+    __slots__ = ("dim", "columns", "coarse", "scales", "sigma", "mean", "weight", "energy", "spectral_bound", "exact", "channel_energies", "whole", "sums", "step")
     DIM_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     COARSE_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,8 @@ class Subspace(_message.Message):
     EXACT_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_ENERGIES_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FIELD_NUMBER: _ClassVar[int]
+    SUMS_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
     dim: int
     columns: bytes
     coarse: bytes
@@ -31,7 +33,9 @@ class Subspace(_message.Message):
     exact: bytes
     channel_energies: bytes
     whole: bool
-    def __init__(self, dim: _Optional[int] = ..., columns: _Optional[bytes] = ..., coarse: _Optional[bytes] = ..., scales: _Optional[bytes] = ..., sigma: _Optional[bytes] = ..., mean: _Optional[bytes] = ..., weight: _Optional[float] = ..., energy: _Optional[float] = ..., spectral_bound: _Optional[float] = ..., exact: _Optional[bytes] = ..., channel_energies: _Optional[bytes] = ..., whole: bool = ...) -> None: ...
+    sums: bytes
+    step: float
+    def __init__(self, dim: _Optional[int] = ..., columns: _Optional[bytes] = ..., coarse: _Optional[bytes] = ..., scales: _Optional[bytes] = ..., sigma: _Optional[bytes] = ..., mean: _Optional[bytes] = ..., weight: _Optional[float] = ..., energy: _Optional[float] = ..., spectral_bound: _Optional[float] = ..., exact: _Optional[bytes] = ..., channel_energies: _Optional[bytes] = ..., whole: bool = ..., sums: _Optional[bytes] = ..., step: _Optional[float] = ...) -> None: ...
 
 class Moments(_message.Message):
     __slots__ = ("count", "mean", "m2", "priorities", "points")

@@ -28,7 +28,13 @@ from submerge.protocol.alarm_status import (
     Verdict,
     Waiting,
 )
-from submerge.protocol.desired_state import MOST_VERDICTS, DesiredState
+from submerge.protocol.desired_state import (
+    MOST_CERTIFICATE,
+    MOST_MISSED,
+    MOST_VERDICTS,
+    DesiredState,
+    Missed,
+)
 from submerge.protocol.messages import HIGHEST
 from submerge.protocol.names import LAST_SECOND
 from submerge_proto.v1 import aggregator_service_pb2 as pb
@@ -323,6 +329,24 @@ def _verdicts_of(messages: Sequence[pb.DesiredState.Verdict]) -> tuple[tuple[int
     return tuple((number("an alarm", each.alarm), each.accept) for each in messages)
 
 
+_MISSED = form(
+    pb.DesiredState.Missed,
+    Missed,
+    began=_time("began_s"),
+    ended=_time("ended_s"),
+    channel=Part(channel, channel),
+    withdrawn=PLAIN,
+)
+
+
+def _certificate(sent: bytes) -> bytes:
+    if len(sent) > MOST_CERTIFICATE:
+        raise PeerError(
+            f"a certificate has at most {MOST_CERTIFICATE} bytes, got {len(sent)}", kind="oversize"
+        )
+    return sent
+
+
 DESIRED_STATE = form(
     pb.DesiredState,
     DesiredState,
@@ -334,4 +358,6 @@ DESIRED_STATE = form(
     drill=capped("a drill"),
     quarantined=PLAIN.maybe,
     forget=capped("an order"),
+    missed=several(_MISSED, "missed faults", MOST_MISSED),
+    certificate=Part(bytes, _certificate),
 )

@@ -41,11 +41,13 @@ def check_text(text: bytes) -> None:
 def _walk(data: bytes, at: int, end: int, plan: Plan, left: int) -> int:
     """Walk from field to field; return how many more parts there may be."""
     while at < end:
-        tag, at = _number(data, at, end)
+        # Most numbers are one byte: a call for each would take most of the time.
+        tag, at = (data[at], at + 1) if data[at] < 0x80 else _number(data, at, end)
         left -= 1
         wire = tag & 7
         if wire == 2:
-            length, start = _number(data, at, end)
+            short = at < end and data[at] < 0x80
+            length, start = (data[at], at + 1) if short else _number(data, at, end)
             at = start + length
             if at > end:
                 raise _cut_short()

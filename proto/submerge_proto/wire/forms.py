@@ -32,6 +32,7 @@ from submerge.protocol.messages import (
     ReplyTaken,
     Report,
     Stamp,
+    Told,
 )
 from submerge.protocol.names import LAST_SECOND
 from submerge.protocol.score_trail import LAST_MINUTE, MINUTES, NO_TRAIL, ScoreTrail
@@ -48,6 +49,7 @@ from submerge_proto.wire.fields import (
     form,
     real,
     several,
+    size,
     whole,
     within,
 )
@@ -246,6 +248,8 @@ def _certified_until(value: float) -> float:
     return value
 
 
+TOLD = form(pb.Told, Told, releases=capped("releases"), committed=size("committed"))
+
 _REPORT_FIELDS: Part[Any] = form(
     pb.ReportRequest,
     dict,
@@ -264,6 +268,8 @@ _REPORT_FIELDS: Part[Any] = form(
     scores=scores.SCORES.maybe,
     certified_until=Part(PLAIN.made, _certified_until, "certified_until_s"),
     alarm_status=alarms.ALARM_STATUS.maybe,
+    left=capped("left"),
+    told=TOLD.maybe,
 )
 """What a report says in fields of its own, but for summaries, trail, and words for people."""
 
@@ -374,6 +380,8 @@ _MODEL_FIELDS: Part[Any] = form(
         lambda sent: max(within("widened", sent, MOST_WIDENED), 1.0),
     ),
     block_s=scores.BLOCK_S,
+    epsilon=size("epsilon"),
+    told=TOLD.maybe,
 )
 """What a model says in fields of its own: all but its group, what was learnt, and staleness."""
 

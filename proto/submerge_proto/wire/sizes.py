@@ -74,11 +74,10 @@ def check_numbers(message: pb.Subspace, sigma: Array) -> None:
     numbers = message.weight, message.energy, message.spectral_bound
     if not all(map(math.isfinite, numbers)):
         raise PeerError("weight, energy and bound must be finite", kind="not_finite")
-    falls = bool((sigma[1:] <= sigma[:-1]).all())
-    # The last of those that fall is the smallest.
-    if min(numbers) < 0 or (len(sigma) and sigma[-1] < 0) or (not falls and (sigma < 0).any()):
+    values = sigma.tolist()  # so few that Python is faster
+    if min(*numbers, *values) < 0:
         raise PeerError("weight, energy, bound and sigma must not be negative", kind="range")
-    if not falls:
+    if values != sorted(values, reverse=True):
         raise PeerError("sigma must be descending", kind="unsorted")
     if not _has_energy(message.energy, _held(sigma)):
         raise PeerError("energy must not be less than what sigma holds", kind="energy")
@@ -89,7 +88,7 @@ def check_sizes(message: pb.Subspace, mean: Array) -> None:
     weight, most = message.weight, LARGEST**0.5
     if not LEAST <= weight < LARGEST:
         raise PeerError(f"weight must be {LEAST:.2g} to {LARGEST:g}, got {weight:g}", kind="range")
-    if not np.abs(mean).max() < most:
+    if not np.vdot(mean, mean) < LARGEST and not np.abs(mean).max() < most:
         raise PeerError(f"means must be below {most:.2g}", kind="range")
     square = _square(message.energy, weight, mean)
     if not square <= LARGEST:
@@ -165,8 +164,7 @@ def _factor_within(summary: Subspace | WholeScatter) -> float:
 
 
 def _held(sigma: Array) -> float:
-    with np.errstate(over="ignore"):
-        return float(sigma @ sigma)
+    return float(np.vdot(sigma, sigma))  # unlike @, it warns of no overflow
 
 
 def _has_energy(energy: float, held: float) -> bool:

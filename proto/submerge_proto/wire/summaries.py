@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from submerge import PeerError, Schema
 from submerge.features.checks import MOST_FEATURES
+from submerge.pca.row_sums import RowSums
 from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.summaries import Summary, summary_of
 from submerge_proto.v1 import aggregator_service_pb2 as wire
@@ -40,6 +41,9 @@ def put(
     """
     if summary is None:
         return
+    if isinstance(summary, RowSums):
+        message.subspace.CopyFrom(triangles.sums_packed(summary))
+        return
     if isinstance(summary, WholeScatter):
         if exact or summary.weight >= sizes.LEAST:
             message.subspace.CopyFrom(triangles.packed(summary, exact=exact or kept))
@@ -63,6 +67,12 @@ def of(message: Holder, fingerprint: str, *, kept: bool = False) -> Summary | No
         raise PeerError(
             f"expected at most {MOST_FEATURES} features, got {message.subspace.dim}", kind="shape"
         )
+    if message.subspace.sums:
+        if kernel_summary or isinstance(message, wire.Model):
+            raise PeerError(
+                "expected directions, in a model or a kernel group, got sums of rows", kind="shape"
+            )
+        return triangles.sums_unpacked(message.subspace, fingerprint, kept=kept)
     if message.subspace.whole:
         if kernel_summary or isinstance(message, wire.Model):
             raise PeerError(
@@ -99,7 +109,9 @@ def _weighing(weight: float, subspace: summary_pb2.Subspace) -> summary_pb2.Subs
 
 
 def fingerprint_of(summary: Summary) -> str:
-    return summary.schema if isinstance(summary, WholeScatter) else summary.parts[0].schema
+    if isinstance(summary, WholeScatter | RowSums):
+        return summary.schema
+    return summary.parts[0].schema
 
 
 def check_fits(summary: Summary, schema: Schema) -> None:

@@ -16,10 +16,12 @@ import numpy as np
 
 from submerge import Array, PeerError
 from submerge._linalg import Storage
+from submerge.pca.row_sums import RowSums
 from submerge.pca.whole_scatter import WholeScatter, triangle
 from submerge_proto.v1 import summary_pb2 as pb
 from submerge_proto.wire import sizes
 from submerge_proto.wire.columns import array_of, bytes_of, energies_bytes, energies_of, flushed
+from submerge_proto.wire.fields import within
 
 MOST_WHOLE = 1 << 12
 """Most dimensions of a whole scatter: 32 MiB of numbers, more than any message holds."""
@@ -133,3 +135,36 @@ def _symmetric(packed_rows: Storage, dim: int) -> Array:
     full = np.zeros((dim, dim))
     full[np.triu_indices(dim)] = packed_rows
     return full + np.triu(full, 1).T
+
+
+# Sums of rows, of groups whose models carry noise, are whole numbers of 64 bits.
+
+MOST_ROWS = 1 << 40
+"""Rows in one summary: with more, what noise is added to would pass 64 bits."""
+
+
+def sums_packed(sums: RowSums) -> pb.Subspace:
+    numbers = bytes_of(np.concatenate([sums.total, sums.squares]), "<i8")
+    return pb.Subspace(dim=sums.dim, weight=sums.weight, sums=numbers, step=sums.step)
+
+
+def sums_unpacked(message: pb.Subspace, fingerprint: str, *, kept: bool = False) -> RowSums:
+    """Return the sums of rows that a message holds; `kept`: it is from one's own disk."""
+    dim, count = message.dim, within("weight", message.weight)
+    if not 1 <= dim <= MOST_WHOLE or len(message.sums) != 8 * (dim + dim * (dim + 1) // 2):
+        raise PeerError(
+            f"expected sums of 1 to {MOST_WHOLE} numbers, and the triangle of their squares, got"
+            f" {len(message.sums)} bytes for {dim}",
+            kind="shape",
+        )
+    if not count.is_integer() or not within("step", message.step) > 0:
+        raise PeerError(
+            f"expected whole rows in steps above 0, got {count:g} and {message.step:g}",
+            kind="range",
+        )
+    numbers = np.frombuffer(message.sums, "<i8").astype(np.int64)
+    sums = RowSums(fingerprint, message.step, int(count), numbers[:dim], numbers[dim:])
+    # What was folded from reports is read again whatever it is: a store is not to be lost by it.
+    if not kept and not (count <= MOST_ROWS and sums.possible):
+        raise PeerError("expected sums that so many rows can have, got larger ones", kind="range")
+    return sums

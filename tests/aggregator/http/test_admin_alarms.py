@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from submerge.protocol.desired_state import DesiredState
-from submerge.stats.block_maxima import evidence
+from submerge.protocol.desired_state import DesiredState, Missed
+from submerge.stats.block_maxima import count_interval, evidence, share_interval
 from submerge_aggregator.store import Store
 from submerge_client import logs
 from submerge_proto.kept import records
@@ -63,6 +63,7 @@ def test_an_alarm_is_shown_with_all_that_is_known_of_it(house):
             "deviations": {},
             "settled": False,
             "provisional": False,
+            "repeated": False,
             "looks": "",
             "evidence": "",
             "twins": [],
@@ -174,6 +175,15 @@ def test_how_a_group_is_watched_adds_up(house):
         "provisional_rows": 0.0,
         "waiting": "",
         "missing": 0,
+        "missed": 0,
+        "recall": [1.0, *share_interval(1, 1)],
+        "false_weekly": pytest.approx(
+            [151.2, *(151.2 * each for each in count_interval(1))], rel=1e-9
+        ),
+        "by_verdicts": [
+            "found 1 of 1 known faults: 100% (21% to 100%)",
+            "151 alarms per week and node are no known faults (3.83 to 841)",
+        ],
     } == group["watch"]
 
 
@@ -348,3 +358,45 @@ def test_without_an_aggregator_below_a_node_is_nowhere_else(house):
     why = house.asks("POST", "/nodes/room/d/pause").json["error"]
 
     assert "anyway" not in why
+
+
+# -- missed faults ---------------------------------------------------------------------
+
+
+def missed(house: House, node: str, begin: float, end: float, **query: str):
+    said = "&".join(f"{key}={value}" for key, value in query.items())
+    return house.asks("POST", f"/nodes/room/{node}/missed?from={begin}&to={end}&{said}")
+
+
+def group_watch(house: House):
+    (found,) = house.asks("GET", "/alarm-status").json
+    return found["watch"]
+
+
+def test_a_missed_fault_counts_once_and_can_be_taken_back(house):
+    """Said twice it is one; of the same times what was said last holds; it is on disk."""
+    message(house, "c", alarm("c", 1, ended=50.0), raised=4, confirmed=3, watched_s=14 * 86400.0)
+    assert (0, [1.0]) == (group_watch(house)["missed"], group_watch(house)["recall"][:1])
+    assert missed(house, "c", 100.0, 200.0, channel="mote-1").status == 200
+    missed(house, "c", 100.0, 200.0)
+    missed(house, "c", 300.0, 400.0)
+    watch = group_watch(house)
+
+    assert (2, 0.6) == (watch["missed"], watch["recall"][0])
+    assert [0.5, *(each / 2 for each in count_interval(1))] == watch["false_weekly"]
+    missed(house, "c", 100.0, 200.0, withdrawn="1")
+    assert 1 == group_watch(house)["missed"]
+    house.ends()
+    with closing(Store(house.store)) as store:
+        kept = records.unpack_all(store.load())
+    assert (Missed(300.0, 400.0), Missed(100.0, 200.0, withdrawn=True)) == kept["wishes", "room"][
+        "c"
+    ].missed
+
+
+def test_a_missed_fault_of_an_unknown_node_or_time_is_refused(house):
+    message(house, "c", alarm("c", 1, ended=50.0))
+    assert 404 == missed(house, "x", 1.0, 2.0).status
+    assert 400 == missed(house, "c", 2.0, 1.0).status
+    assert 400 == house.asks("POST", "/nodes/room/c/missed?from=1").status
+    assert 0 == group_watch(house)["missed"]

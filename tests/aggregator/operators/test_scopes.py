@@ -40,7 +40,11 @@ def test_what_only_looks_needs_read_and_what_changes_needs_more(routes):
 def test_verdicts_on_alarms_and_settings_alone_need_judge():
     judged = [path for (_, path), rule in ROUTES.items() if rule.scope == "judge"]
 
-    assert ["/settings/{group}", "/alarms/{group}/{id}/{verb}"] == judged
+    assert [
+        "/settings/{group}",
+        "/alarms/{group}/{id}/{verb}",
+        "/nodes/{group}/{node}/missed",
+    ] == judged
 
 
 def call(method: str, path: str, **more: str) -> ApiCall:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 from contextlib import closing
+from functools import partial
 from http.client import HTTPConnection
 
 import numpy as np
 import pytest
 
+from submerge.aggregator.plan import GroupPlan
 from submerge.protocol.alarm_status import Waiting
 from submerge.protocol.machine import SetQuarantine
 from submerge_aggregator.page import data
+from support import house
 from support.alarmed import alarm_status
 from support.paged import Paged
 from support.patience import PATIENCE_S
@@ -60,6 +63,22 @@ def test_a_node_without_limits_says_when_it_has_them(paged):
     assert not row["judged"]
     paged.house.passes(3600.0)
     assert 0.0 == paged.get("/data/node/room?node=c").json["row"]["ready_in_s"]
+
+
+def test_a_node_of_a_group_without_a_model_says_when_it_has_limits(tmp_path, monkeypatch):
+    """The group needs 60 rows, and each of two nodes brings half of what is missing."""
+    monkeypatch.setattr(house, "GroupPlan", partial(GroupPlan, min_rows=60))
+    with Paged(tmp_path) as paged:
+        paged.house.passes(100.0)
+        for name in ("a", "b"):
+            paged.house.hears(name, ROWS[:10], alarm_status=alarm_status(state="learning"))
+        (group,) = paged.get("/data/fleet/room").json["watches"]
+        rows = paged.get("/data/fleet/room").json["rows"]
+        (last,) = paged.get("/data/node/room?node=a").json["view"]["rows"]
+
+        a_row = (last["as_of_s"] - last["created_s"]) / 10
+        assert 40 == group["missing"]
+        assert [pytest.approx((20 + 64) * a_row, rel=0.01)] * 2 == [r["ready_in_s"] for r in rows]
 
 
 @pytest.mark.parametrize(

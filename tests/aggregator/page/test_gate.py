@@ -61,6 +61,17 @@ def test_a_link_begins_one_session(paged):
     assert "wrong_token" == paged.recorded[-1]["reason"]
 
 
+def test_a_wrong_link_is_no_refusal(paged):
+    """Pictures on any site can have a browser ask so: the audit log is not theirs to fill."""
+    paged.leaves()
+    before = len(paged.recorded)
+    for number in range(20):
+        assert 401 == paged.get(f"/login?once=guess-{number}", sec_fetch_site="cross-site").status
+    assert before == len(paged.recorded)
+
+    assert 200 == paged.follows(paged.link).status
+
+
 @pytest.mark.parametrize("method", ["HEAD", "POST"])
 def test_a_link_waits_for_a_person(paged, method):
     """What looks whether a link leads anywhere does not use it up."""

@@ -89,6 +89,7 @@ def test_a_line_says_all_that_is_known(place):
         "verdict": "",
         "settled": False,
         "provisional": False,
+        "repeated": False,
     }
     over = {"event": "end", "at": "2026-01-01T00:01:00.000Z", "ended": BEGAN + 60}
     assert expected == start

@@ -234,7 +234,7 @@ def test_a_trial_says_how_many_rows_count():
 
     assert "[learn] when = rpm > 50: true in 2 of 4 vectors" in lines
     assert any(line.startswith("learnt: 2 vectors of 4 dimensions") for line in lines)
-    assert "learning takes at most 0.097 MB: exact covariance" in lines
+    assert "learning takes at most 0.096 MB: exact covariance" in lines
 
 
 def test_a_trial_says_more_than_a_hundred_megabytes_in_digits():

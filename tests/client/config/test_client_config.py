@@ -244,7 +244,7 @@ def test_units_say_scales() -> None:
 def test_the_memory_of_learning_is_a_size(read, text, expected) -> None:
     """It reaches the engine as bytes; by default it has three megabytes."""
     assert expected == read(toml(summary=f'memory = "{text}"')).summaries.memory
-    assert SAPCA().memory == read(toml()).summaries.memory == 3_000_000
+    assert SAPCA().memory == read(toml()).summaries.memory == 4_200_000
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def test_a_person_has_to_know_no_more_settings(kind, most) -> None:
     assert len(settings(kind)) <= most
 
 
-@pytest.mark.parametrize(("kind", "most"), [(ClientConfig, 128), (AggregatorConfig, 90)])
+@pytest.mark.parametrize(("kind", "most"), [(ClientConfig, 128), (AggregatorConfig, 92)])
 def test_there_are_no_more_places_for_them(kind, most) -> None:
     """Each place counts: there were 106 and 70, counted like this. Apprise's file is new.
 
@@ -27,7 +27,8 @@ def test_there_are_no_more_places_for_them(kind, most) -> None:
     what an absent channel of a line of JSON is: a gap, or zero in sparse rows. So are five of the
     paper's algorithm: the bounds of its rank, its hold-off, its lowest rank, and its memory. So are
     the program that prints a broker's password and the name of a shared port's protocol, at each
-    of four and two links: nothing else reaches the brokers of the clouds.
+    of four and two links: nothing else reaches the brokers of the clouds. So is the
+    order of machines, which nobody else knows.
     """
     paths = [key.path for key in leaf_keys(kind)]
 

@@ -45,14 +45,14 @@ def scored(rows: np.ndarray, withheld: list[bool], filled: int | None = None) ->
 
 
 def test_rows_are_as_the_schema_scales_them():
-    """In the order in which they came, once they are eight; a group of one order."""
+    """In the order in which they came; each with a number of its own."""
     held = sample()
     held.see(ROWS, (), node())
 
-    fingerprint, rows, order = held.read()
-    assert SCHEMA.fingerprint == fingerprint
-    np.testing.assert_array_equal([[i, i] for i in range(1, 9)], rows)
-    assert [8, 1] == [len(order), len({*order.tolist()})]
+    fingerprint, rows, order, times = held.draw(1)
+    assert (SCHEMA.fingerprint, 1) == (fingerprint, times)
+    np.testing.assert_array_equal([[i, i] for i in range(1, 11)], rows)
+    assert 10 == len({*order.tolist()})
 
 
 def test_what_is_withheld_or_filled_is_not_held():
@@ -60,7 +60,7 @@ def test_what_is_withheld_or_filled_is_not_held():
     held = sample()
     held.see(ROWS, scored(ROWS, [False, True] + 8 * [False], filled=0), node())
 
-    np.testing.assert_array_equal([[i, i] for i in range(3, 11)], held.read()[1])
+    np.testing.assert_array_equal([[i, i] for i in range(3, 11)], held.draw(1)[1])
 
 
 @pytest.mark.parametrize("withholds", [True, False])
@@ -69,7 +69,7 @@ def test_without_a_model_an_operators_pause_counts(withholds):
     held = sample()
     held.see(ROWS, (), node(monitor=SimpleNamespace(withholds=withholds)))
 
-    assert (0 if withholds else 8) == len(held)
+    assert (0 if withholds else 10) == len(held)
 
 
 def test_gaps_before_there_is_a_model_are_left_out():
@@ -79,7 +79,7 @@ def test_gaps_before_there_is_a_model_are_left_out():
     held = sample()
     held.see(rows, (), node())
 
-    np.testing.assert_array_equal([[i, i] for i in (1, *range(3, 10))], held.read()[1])
+    np.testing.assert_array_equal([[i, i] for i in (1, *range(3, 11))], held.draw(1)[1])
 
 
 def test_another_schema_empties_it():
@@ -89,8 +89,8 @@ def test_another_schema_empties_it():
     other = Schema((Channel("a", "K"), Channel("b", "K")), scaling=None)
     held.see(ROWS[:8], (), node(other))
 
-    assert other.fingerprint == held.read()[0]
-    np.testing.assert_array_equal(ROWS[:8], held.read()[1])
+    assert other.fingerprint == held.draw(1)[0]
+    np.testing.assert_array_equal(ROWS[:8], held.draw(1)[1])
 
 
 def test_nothing_is_held_while_the_scaling_is_open_or_if_none_may_be():
@@ -100,7 +100,7 @@ def test_nothing_is_held_while_the_scaling_is_open_or_if_none_may_be():
     none.see(ROWS, (), node())
 
     assert (0, 0) == (len(held), len(none))
-    assert ("", (0, 0)) == (held.read()[0], held.read()[1].shape)
+    assert ("", (0, 0)) == (held.draw(1)[0], held.draw(1)[1].shape)
 
 
 def test_the_memory_is_bounded():
@@ -109,7 +109,7 @@ def test_the_memory_is_bounded():
     for _ in range(100):
         held.see(ROWS, (), node())
 
-    assert (16, 2) == held.read()[1].shape
+    assert (20, 2) == held.draw(1)[1].shape
 
 
 def test_rows_are_held_while_the_fleet_has_still_to_choose_its_landmarks():
@@ -118,5 +118,5 @@ def test_rows_are_held_while_the_fleet_has_still_to_choose_its_landmarks():
     held = sample()
     held.see(ROWS[:3], (), node(open_, learns=False))
 
-    assert open_.fingerprint == held.read()[0]
-    assert {tuple(row) for row in ROWS[:3]} == {tuple(row) for row in held.read()[1]}
+    assert open_.fingerprint == held.draw(1)[0]
+    assert {tuple(row) for row in ROWS[:3]} == {tuple(row) for row in held.draw(1)[1]}

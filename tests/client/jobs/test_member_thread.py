@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +15,13 @@ from submerge.jobs.envelopes import OPENING, JobAsk, JobShare
 from submerge.jobs.job import Job
 from submerge.jobs.machine import JobPiece, JobPieceTaken
 from submerge.jobs.parcels import Parcel, all_of
+from submerge.jobs.row_groups import MOST_ATTEMPTS
 from submerge.protocol.messages import Incarnation, Stamp
 from submerge_client import clock
 from submerge_client import jobs as member_thread
 from submerge_client.jobs import ClientJobs, HeldSample
 from submerge_client.uplink import TooLarge
+from submerge_client.uplink.tls import Tls
 from submerge_proto.wire import jobs
 from support.patience import until
 
@@ -28,18 +33,24 @@ JOB = Job("job-1", "moments", {}, "room", "ab" * 32, 2)
 class HandRows(HeldSample):
     """Rows that were put there by hand."""
 
-    def __init__(self, rows: np.ndarray = ROWS, fingerprint: str = JOB.fingerprint) -> None:
+    def __init__(
+        self, rows: np.ndarray = ROWS, fingerprint: str = JOB.fingerprint, times: int = 0
+    ) -> None:
         super().__init__(256, np.random.default_rng(0))
-        self._rows, self._named = rows, fingerprint
+        self._rows, self._named, self.times = rows, fingerprint, times
 
-    def read(self) -> tuple[str, np.ndarray, np.ndarray]:
-        return self._named, self._rows, np.arange(len(self._rows))
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def draw(self, attempts: int) -> tuple[str, np.ndarray, np.ndarray, int]:
+        self.times += attempts
+        return self._named, self._rows, np.arange(len(self._rows)), self.times
 
 
 class Seat:
     """A client's part, and the parent's side of its messages."""
 
-    def __init__(self, rows: HeldSample | None = None) -> None:
+    def __init__(self, rows: HeldSample | None = None, **more: Any) -> None:
         self.sent: list[bytes] = []
         self.fails: Exception | None = None
         self.jobs = ClientJobs(
@@ -47,6 +58,7 @@ class Seat:
             send=self._send,
             clock=clock.now,
             rng=np.random.default_rng(0),
+            **more,
         )
 
     def _send(self, data: bytes) -> None:
@@ -143,6 +155,11 @@ def test_what_is_not_for_it_is_refused(seat, data):
     ("rows", "job", "why"),
     [
         (HeldSample(0, np.random.default_rng(0)), JOB, "it takes no part in jobs: job_rows = 0"),
+        (
+            HandRows(times=MOST_ATTEMPTS),
+            JOB,
+            "its rows had 400 attempts of jobs: it waits for as many new rows",
+        ),
         (HandRows(ROWS[:7]), JOB, "it has 7 complete rows yet, 8 needed"),
         (HandRows(fingerprint="cd" * 32), JOB, "another schema"),
     ],
@@ -155,6 +172,49 @@ def test_it_says_why_it_takes_no_part(rows, job, why):
     seat.jobs.close()
 
     assert {"c": why} == share.left
+
+
+MASKED = Job("job-1", "moments", {"masked": True}, "room", "ab" * 32, 2)
+
+
+@pytest.mark.parametrize(
+    ("job", "more", "why"),
+    [
+        (JOB, {"masked": True}, "it takes part in masked jobs alone: [privacy] masked = true"),
+        (MASKED, {}, "it has no certificate to sign keys with, which masked sums need"),
+        (MASKED, {"tls": Tls(Path("ca"))}, "it has no certificate to sign keys with"),
+    ],
+)
+def test_masks_are_asked_for_or_cannot_be_made(job, more, why):
+    """By its own configuration; by what it lacks."""
+    seat = Seat(**more)
+    seat.asks(opening(job))
+    _, share = seat.share()
+    seat.jobs.close()
+
+    assert share.left["c"].startswith(why)
+
+
+def test_without_the_library_it_says_what_to_install(monkeypatch):
+    """It is no part of a client's own requirements."""
+    monkeypatch.setitem(sys.modules, "submerge_client.masking", None)
+    seat = Seat(tls=Tls(kit=Path("c.kit")))
+    seat.asks(opening(MASKED))
+    _, share = seat.share()
+    seat.jobs.close()
+
+    assert share.left["c"].endswith("pip install 'submerge[private]'")
+
+
+def test_rows_of_a_masked_job_are_in_no_other():
+    """Two sums over other nodes would have a difference."""
+    rows = HandRows()
+    seat = Seat(rows, tls=Tls(kit=Path("c.kit")))
+    for number, kind in enumerate((MASKED, JOB, MASKED)):
+        seat.asks(opening(replace(kind, id=f"job-{number}")))
+        _, share = seat.share()
+        assert (number > 0) == ("c" in share.left)
+    seat.jobs.close()
 
 
 def test_an_error_in_a_job_ends_its_part_and_nothing_else(seat, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -120,6 +121,72 @@ def test_papers_follow_their_files(fleet):
     path.write_text("half a kit")
 
     assert first + 5000 < renewed == credentials.until
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        ("longer", ""),
+        ("as long", "ends later"),
+        ("another key", "KEY_VALUES_MISMATCH|key values mismatch|PEM form"),
+        ("another node", "that of pump-7"),
+        ("another authority beside it", "certificate alone"),
+        ("another authority", "its own authority"),
+        ("no certificate", "PEM form"),
+        ("nothing", "PEM form"),
+    ],
+)
+def test_a_certificate_that_comes_over_the_wire_is_checked(tmp_path, sent, why):
+    """One for the key that it has goes into its kit; with any other the kit stays as it is."""
+    fleet, other = (Certified(tmp_path / name) for name in ("fleet", "other"))
+    kit = fleet.kit("pump-8", lasts_s=600)
+    before, credentials = kit.read_bytes(), Credentials(Tls(kit=kit), node="pump-8")
+    first = credentials.until
+    maker = other if sent == "another authority" else fleet
+    node = "pump-7" if sent == "another node" else "pump-8"
+    lasts_s = 500 if sent == "as long" else 6000
+    renewed = read_kit(
+        maker.kit(node, lasts_s=lasts_s, key_of=None if sent == "another key" else kit)
+    )
+    kit.write_bytes(before)
+    data = {
+        "no certificate": b"-----BEGIN no",
+        "nothing": b"",
+        "another authority beside it": renewed.cert + other.authority.pem,
+    }.get(sent, renewed.cert)
+
+    note = credentials.renewed(data)
+    if not why:
+        assert "certificate renewed" == note.what
+        assert first + 5000 < credentials.until
+        assert renewed == read_kit(kit)
+        assert b"until" not in kit.read_bytes()
+        return
+    assert re.search(why, note.facts["why"])
+    assert (before, first) == (kit.read_bytes(), credentials.until)
+    assert ["pump-8.kit"] == [p.name for p in kit.parent.iterdir() if "pump-8" in p.name]
+
+
+def test_a_kit_that_systemd_lends_is_renewed_in_the_state(tmp_path, monkeypatch):
+    """It is in use at once and after a restart, until a kit with another key is brought."""
+    lent, state = tmp_path / "lent", tmp_path / "state"
+    fleet, maker = Certified(lent), Certified(tmp_path / "maker")
+    maker.authority = fleet.authority
+    state.mkdir()
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(lent))
+    monkeypatch.setenv("STATE_DIRECTORY", str(state))
+    kit = fleet.kit("pump-8", lasts_s=600)
+    before, tls = kit.read_bytes(), Tls(kit=kit)
+    credentials, first = Credentials(tls, node="pump-8"), tls.contents()
+    sent = read_kit(maker.kit("pump-8", lasts_s=6000, key_of=kit))
+
+    assert "certificate renewed" == credentials.renewed(sent.cert).what
+    assert before == kit.read_bytes()
+    assert (first[0], first[1], sent.cert) == tls.contents()
+    assert credentials.until == Credentials(Tls(kit=kit), node="pump-8").until
+    fleet.kit("pump-8", lasts_s=60)
+    assert Credentials(Tls(kit=kit), node="pump-8").until < time.time() + 70
+    assert [] == list(state.iterdir())
 
 
 def test_the_first_to_end_is_told(fleet):

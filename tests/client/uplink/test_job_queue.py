@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.reasoncodes import ReasonCode
 
 from submerge_client.uplink import JobQueue, JobRoom
-from submerge_client.uplink.broker import Broker, Publication
+from submerge_client.uplink.broker import Broker, Parting, Publication
 from submerge_client.uplink.line import LATER, WINDOW, BrokerConnection
 
 
@@ -82,10 +84,26 @@ def test_a_broker_gets_reports_before_messages_of_jobs():
     line._publish(paho)  # type: ignore[arg-type]
 
     assert [b"report", *(b"%d" % number for number in range(LATER))] == paho.sent
-    line._on_publish(None, None, 2, None, None)
+    line._on_publish(None, None, 2, ReasonCode(PacketTypes.PUBACK), None)
     line._publish(paho)  # type: ignore[arg-type]
     assert b"%d" % LATER == paho.sent[-1]
     assert LATER + 2 == len(paho.sent)
+
+
+def test_a_broker_that_refuses_a_message_of_a_job_gets_no_more_and_keeps_the_connection():
+    """In MQTT 5 it says so. A report that it refuses is a reason to part."""
+    line, paho = connection(), FakePaho()
+    line.is_open, refused = True, ReasonCode(PacketTypes.PUBACK, identifier=0x87)
+    line.put_later(Publication("job", b"x", False))
+    line.put("report", Publication("report", b"report", True))
+    line._publish(paho)  # type: ignore[arg-type]
+    line._on_publish(None, None, 2, refused, None)
+    line.put_later(Publication("job", b"y", False))
+    line._publish(paho)  # type: ignore[arg-type]
+
+    assert [b"report", b"x"] == paho.sent
+    with pytest.raises(Parting, match="refuses a message of n: not authorized"):
+        line._on_publish(None, None, 1, refused, None)
 
 
 def hang_up(line: BrokerConnection, *, after_s: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -87,6 +88,24 @@ def test_no_two_summaries_differ_by_fewer_rows(events) -> None:
     for told in by_incarnation(table).values():
         for before, after in zip([0, *told], told, strict=False):
             assert (before ^ after).bit_count() == 0 or (before ^ after).bit_count() >= LEAST
+
+
+@settings(max_examples=100, deadline=None)
+@given(EVENTS)
+def test_no_row_is_told_under_two_names(events) -> None:
+    """A copy of the machine has the rows that wait, too: in a later life both would count them."""
+    table, before = fleet(), 0
+    client = table.hosts["c"].node
+    for what, how in events:
+        name, waits = client.current.incarnation, set(client.current.few.rows[:, 0])
+        happens(table, what, how)
+        if (client := table.hosts["c"].node).current.incarnation != name:
+            assert not waits & set(client.current.few.rows[:, 0])
+    told = by_incarnation(table).values()
+
+    for bits in (functools.reduce(int.__or__, each) for each in told):
+        assert not before & bits
+        before |= bits
 
 
 @settings(max_examples=50, deadline=None)

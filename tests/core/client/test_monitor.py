@@ -224,20 +224,54 @@ def test_what_nobody_judged_does_not_move_the_group_s_model():
     assert after.energy / after.weight < 1.5 * before.energy / before.weight
 
 
-@pytest.mark.parametrize("rejected", [False, True])
-def test_only_what_is_steady_and_not_rejected_settles(rejected):
-    """A fault that scatters as it did at first, and one that a person has called a fault."""
+def scattered(node: Node, days: float) -> np.ndarray:
+    """Return rows of which one channel varies far more than it did."""
+    rows = node.draw(round(days * DAY))
+    rows[:, 4] += node.rng.normal(0, 8.0, len(rows))
+    return rows
+
+
+def test_what_is_rejected_does_not_settle():
     node = Node().settled()
     rows = strayed(node.draw(4 * DAY))
-    if not rejected:
-        rows[:, 4] += node.rng.normal(0, 8.0, len(rows))
     node.reads(rows[:20])
-    if rejected:
-        number = node.monitor.alarms[0].number
-        node.monitor.apply(DesiredState("n", 1, verdicts=((number, False),)), node.now)
+    number = node.monitor.alarms[0].number
+    node.monitor.apply(DesiredState("n", 1, verdicts=((number, False),)), node.now)
     node.reads(rows[20:])
 
     assert node.monitor.alarms[0].is_open
+
+
+def test_a_channel_that_varies_more_for_good_is_as_it_is_now():
+    """Its alarm ends within days; what breaks then is noticed, and what varies is told no more."""
+    node = Node()
+    node.model = by_distances(fleet(limit=1e9))
+    node.reads(node.draw(2 * DAY))
+    node.model = by_distances(fleet(limit=60.0))
+    node.reads(scattered(node, 1.9))
+    assert node.monitor.alarms[0].is_open
+    node.reads(scattered(node, 4.0))
+    first = node.monitor.alarms[-1]
+
+    assert (False, True) == (first.is_open, first.settled)
+    assert 2 * 86_400 <= first.ended - first.began <= 4 * 86_400 + 6000
+    node.reads(scattered(node, 3.0))
+    assert not node.monitor.alarms[0].is_open
+    told = len(node.monitor.alarms)
+    assert told <= 2
+    node.reads(scattered(node, 4.0))
+    assert told == len(node.monitor.alarms)
+    rows = scattered(node, 0.5)
+    rows[:, 7] += 8.0
+    node.reads(rows)
+    second = node.monitor.alarms[0]
+    assert (True, "x7") == (second.is_open, second.first[0][0])
+
+
+def by_distances(model: Model) -> Model:
+    """Return a model of factors, with the limit for its averages."""
+    maxima = BlockMaxima(*3 * [empty(FINE)], 500, ewma=model.maxima.spe)
+    return replace(model, factors=SUMMARIES.factors(model.summary), maxima=maxima)
 
 
 def test_a_level_outlives_the_process():

@@ -18,6 +18,8 @@ WIDTH = 20
 JOBS: list[tuple[str, dict[str, Any], int]] = [
     ("moments", {}, 20_000),
     ("kmeans", {"clusters": 256, "steps": 1}, 2_000),
+    ("moments", {"masked": True}, 20_000),
+    ("kmeans", {"clusters": 256, "steps": 1, "masked": True}, 2_000),
     ("cluster", {"clusters": 8, "features": 512, "gamma": 0.1, "steps": 1}, 2_000),
     ("cluster", {"clusters": 60, "features": 2048, "gamma": 0.1, "steps": 1}, 500),
     ("nystrom", {"components": 8, "points": 512}, 500),
@@ -27,8 +29,8 @@ JOBS: list[tuple[str, dict[str, Any], int]] = [
 ]
 
 
-def fleet(rows: int) -> JobTable:
-    parts = {name: np.random.default_rng(ord(name)).normal(size=(rows, WIDTH)) for name in "ab"}
+def fleet(rows: int, names: str = "ab") -> JobTable:
+    parts = {name: np.random.default_rng(ord(name)).normal(size=(rows, WIDTH)) for name in names}
     return JobTable(parts, share_points=rows)
 
 
@@ -36,7 +38,7 @@ def fleet(rows: int) -> JobTable:
 @pytest.mark.parametrize(("kind", "settings", "rows"), JOBS, ids=lambda each: str(each)[:40])
 def test_no_round_takes_more_than_was_said_nor_much_less(kind, settings, rows):
     """Of what NumPy holds at a time, with what is sent."""
-    table, most = fleet(rows), 0
+    table, most = fleet(rows, "abcde" if "masked" in settings else "ab"), 0
     share_of = table.roles["a"]._share
 
     def traced(*asked: Any) -> JobShare:

@@ -12,6 +12,7 @@ from submerge.jobs.kind import JobAnswer, PhaseDown
 from submerge.jobs.kinds.kmeans import KMeansJob, distance_counts
 from submerge.jobs.local_run import run_here, split_here
 from submerge.jobs.points import JobPoints, split
+from submerge.jobs.row_groups import near_groups
 
 SEED_PHASE = PhaseDown("seed", {})
 
@@ -146,14 +147,20 @@ def test_a_contribution_is_the_same_each_time():
 
 def test_rows_are_held_out_by_their_order_groups_as_a_whole():
     """Whatever the share and the seed; eight stay; rows with gaps, or too large, do not."""
-    rows, order = clouds(80), np.repeat(np.random.default_rng(1).random(10), 8)
-    groups = {tuple(map(tuple, rows[8 * i : 8 * i + 8])) for i in range(10)}
+    rows, order = clouds(80), np.random.default_rng(1).random(80)
+    numbers = near_groups(rows)
+    groups = {frozenset(map(tuple, rows[numbers == i])) for i in range(numbers.max() + 1)}
     for share in (0.0, 0.05, 0.3, 0.31, 0.9):
         for seed in (0, 1):
             points = split(rows, {"held_out": share, "seed": seed}, order)
-            for part in (points.rows, points.held_out):
-                assert {tuple(map(tuple, each)) for each in part.reshape(-1, 8, 2)} <= groups
-            assert len(points.held_out) == 8 * int(min(10 * share, 9))
+            for part, labels in (
+                (points.rows, points.groups),
+                (points.held_out, points.groups_out),
+            ):
+                mine = {frozenset(map(tuple, part[labels == i])) for i in {*labels.tolist()}}
+                assert mine <= groups
+            assert 80 * share - 9 <= len(points.held_out) <= 80 * share + 1e-6
+            assert len(points.rows) >= 8
     bad = rows.copy()
     bad[5, 0], bad[7, 1] = np.nan, 1e200
 

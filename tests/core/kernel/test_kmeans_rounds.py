@@ -11,15 +11,13 @@ from hypothesis.extra import numpy as hnp
 from submerge import Schema, ShapeError, Subspace, UsageError, merge
 from submerge.features import Gaussian, RandomFourier
 from submerge.kernel.kmeans_rounds import (
-    FEWEST,
     ClusterTally,
+    group_tally,
     initial_centers,
     lloyd,
     local_summary,
     nearest,
     seed_centers,
-    small_joined,
-    small_left_out,
     spread,
     sum_of,
     tally,
@@ -268,27 +266,14 @@ def test_scores_have_a_column_for_each_direction():
 
 
 @given(st.integers(0, 40), st.integers(1, 8), st.integers(0, 2**31))
-def test_a_summary_has_five_rows_or_more_in_each_cluster(n, k, seed):
-    """Together they have all rows, unless a node has fewer than five."""
-    X = np.random.default_rng(seed).standard_normal((n, 3))
-    found = small_joined(tally(X, np.random.default_rng(seed + 1).standard_normal((k, 3))))
-
-    assert not ((found.counts > 0) & (found.counts < FEWEST)).any()
-    assert (0 if n < FEWEST else n) == found.counts.sum()
-    expected = X.sum(axis=0) if n >= FEWEST else np.zeros(3)
-    np.testing.assert_allclose(expected, found.sums.sum(axis=0), atol=1e-12)
-
-
-@given(st.integers(0, 40), st.integers(1, 8), st.integers(0, 2**31))
-def test_small_clusters_are_left_out_and_all_else_stays(n, k, seed):
-    """Those of fewer than five rows have neither count nor sum; the cost is that of all rows."""
+def test_a_tally_of_groups_has_their_rows_and_squares(n, k, seed):
+    """By group, as its rows one by one; those of fewer than five rows are left out."""
     rng = np.random.default_rng(seed)
-    whole = tally(rng.standard_normal((n, 3)), rng.standard_normal((k, 3)))
-    sent = small_left_out(whole)
-    small = whole.counts < FEWEST
+    X, groups = rng.standard_normal((n, 3)), rng.integers(k, size=n)
+    found = group_tally(X, groups, 5)
+    mine = [X[groups == each] for each in range(k) if (groups == each).sum() >= 5]
+    squares = sum(float(((each - each.mean(axis=0)) ** 2).sum()) for each in mine)
 
-    assert not sent.counts[small].any()
-    assert not sent.sums[small].any()
-    np.testing.assert_array_equal(whole.counts[~small], sent.counts[~small])
-    np.testing.assert_array_equal(whole.sums[~small], sent.sums[~small])
-    assert whole.cost == sent.cost
+    assert [len(each) for each in mine] == found.counts.tolist()
+    np.testing.assert_allclose([each.sum(axis=0) for each in mine], list(found.sums), atol=1e-12)
+    np.testing.assert_allclose(squares, found.cost, atol=1e-12)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import submerge
 from submerge import SAPCA, EnergyRank, FixedRank, Schema, UsageError
 from submerge.pca.budget import exact_bytes, is_exact, low_rank_bytes, rows_at_once
+from submerge.pca.expectation import Guesses
 from support import checks, oracle
 from support.strategies import KINDS, cuts, rows_of
 
@@ -124,18 +130,61 @@ def test_no_direction_is_invented_from_rounding(dim, dtype):
     assert engine.whole.rank == 3
 
 
-def test_rows_of_single_calls_are_learnt_as_they_come():
-    """A call of 500 rows is learnt at once, and single ones in blocks of k + 30."""
-    X = rows_of("noise", 1000, 70, seed=0)
-    large, single = SAPCA(10), SAPCA(10)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dim", [48, 390])
+def test_rows_wait_whatever_the_calls_are(dim, dtype):
+    """Blocks are of 500 rows, or of what the budget has room for: the same bytes by 1, 50, 740."""
+    X = rows_of("decaying", 1480, dim, seed=0).astype(dtype)
+    engines = [SAPCA(10, dtype=dtype) for _ in range(3)]
 
-    large.partial_fit(X[:7]).partial_fit(X[:500])
-    for row in X[:100]:
-        single.partial_fit(row[None])
+    for call, engine in zip((1, 50, 740), engines, strict=True):
+        for start in range(0, len(X), call):
+            engine.partial_fit(X[start : start + call])
 
-    assert (7, 70) == (large.partial_fit(X[:500])._waiting, len(large._memory.total))
-    assert (500, 45) == (len(large._memory.room), len(single._memory.room))
-    assert 100 - 90 == single._waiting
+    first, *others = engines
+    assert "exact covariance" == first.algorithm
+    assert 1480 % first.block_size == first._waiting
+    for other in others:
+        checks.same_bytes(first.whole, other.whole)
+
+
+def test_rows_with_gaps_come_when_more_rows_wait_than_with_gaps():
+    """Those without gaps are learnt first; nothing is lost or counted twice."""
+    X = rows_of("noise", 700, 110, seed=0)
+    engine = SAPCA(10, memory=2_000_000).partial_fit(X[:449])
+    assert engine.patience <= engine._waiting == 449 < engine.block_size
+    mask = np.zeros((251, 110), dtype=bool)
+    mask[0, 3] = True
+
+    engine.partial_fit(X[449:], gaps=Guesses(mask, None))
+
+    assert 700 == engine.subspace.weight
+
+
+def functions_called(learn: Callable[[], object]) -> int:
+    """Return how many functions of ours are called; others count calls of garbage collection."""
+    files = []
+    sys.setprofile(lambda f, event, _: files.append(f.f_code.co_filename) if event == "call" else 0)
+    try:
+        learn()
+    finally:
+        sys.setprofile(None)
+    return sum(file.startswith(str(Path(submerge.__file__).parent)) for file in files)
+
+
+@pytest.mark.parametrize("rows", [1, 10])
+def test_a_call_of_few_rows_calls_few_functions(rows):
+    """As many at 10 columns as at 1,000, scores too: nothing is done for each column in Python."""
+    learnt, scored = set(), set()
+    for dim in (10, 400, 1000):
+        X = rows_of("noise", 200, dim, seed=0)
+        engine = SAPCA(4).partial_fit(X[:49])
+        engine.score_samples(X[:1])
+        scored.add(functions_called(lambda e=engine, X=X: e.score_samples(X[:rows])))
+        learnt.add(functions_called(lambda e=engine, X=X: e.partial_fit(X[50 : 50 + rows])))
+
+    assert {2} == learnt  # `partial_fit`, and the memory's `write`
+    assert 1 == len(scored)
 
 
 # -- the budget ----------------------------------------------------------------------
@@ -147,7 +196,7 @@ def path_of(dim: int, **settings: object) -> str:
 
 @pytest.mark.parametrize(
     ("memory", "exact", "not_exact"),
-    [(3_000_000, 291, 292), (1_000_000, 160, 161), (0, 75, 76)],
+    [(4_200_000, 405, 406), (3_000_000, 339, 340), (1_000_000, 187, 188), (0, 92, 93)],
 )
 def test_the_budget_says_up_to_which_dimension_it_is_exact(memory, exact, not_exact):
     """By the contract's bytes. Without a budget: where the exact path takes the less."""
@@ -156,12 +205,16 @@ def test_the_budget_says_up_to_which_dimension_it_is_exact(memory, exact, not_ex
     assert "SPCA" == path_of(12, memory=memory, exact="never")
 
 
-def test_the_default_is_exact_to_200_columns_with_500_rows_at_once():
-    """And says what it takes."""
-    engine = SAPCA(10, schema=Schema.anonymous(200))
+def test_the_default_has_500_rows_at_once_to_316_columns():
+    """And says what it takes; float32 rows take half, so it is more columns."""
+    engine, single = (SAPCA(10, dtype=d, schema=Schema.anonymous(316)) for d in ("f8", "f4"))
 
-    assert 500 == rows_at_once(200, 45, engine.memory)
-    assert exact_bytes(200, 500) == engine.most_bytes <= engine.memory < exact_bytes(203, 500)
+    assert 500 == engine.block_size == single.block_size
+    assert 500 == rows_at_once(373, 15, 45, engine.memory, number=4)
+    assert (
+        exact_bytes(316, 15, 500) == engine.most_bytes <= engine.memory < exact_bytes(317, 15, 500)
+    )
+    assert exact_bytes(316, 15, 500, number=4) == single.most_bytes
 
 
 def test_the_low_rank_path_never_refuses_for_the_budget_and_says_what_it_takes():
@@ -187,14 +240,14 @@ def test_no_engine_takes_more_than_budget_or_low_rank_contract(dim, k, block, me
 
 
 def test_an_adaptive_rule_is_asked_as_often_as_ever():
-    """It decomposes each block: blocks do not follow calls, nor is more than k + b exact."""
+    """It decomposes each block: blocks have k + 30 rows, and no more than k + b is exact."""
     rule = EnergyRank(0.8, 0.9, start=10)
 
     assert "exact covariance" == SAPCA(rule, schema=Schema.anonymous(60)).algorithm
     assert "SAPCA" == SAPCA(rule, schema=Schema.anonymous(61)).algorithm
-    assert 45 == SAPCA(rule, schema=Schema.anonymous(60))._at_once
-    assert 500 == SAPCA(FixedRank(10), schema=Schema.anonymous(60))._at_once
-    assert 45 == SAPCA(10, block_size=45, schema=Schema.anonymous(60))._at_once
+    assert 45 == SAPCA(rule, schema=Schema.anonymous(60)).block_size
+    assert 500 == SAPCA(FixedRank(10), schema=Schema.anonymous(60)).block_size
+    assert 45 == SAPCA(10, block_size=45, schema=Schema.anonymous(60)).block_size
 
 
 @pytest.mark.parametrize("memory", [-1, 2.5, "1MB", None])

@@ -29,7 +29,7 @@ as none at all."""
 
 def bound(dim: int, exact: str, b: int = 45) -> int:
     """Everything, block included, in bytes, by the contract of the path; k is 15."""
-    return exact_bytes(dim, b) if exact == "auto" else low_rank_bytes(dim, 15, b)
+    return exact_bytes(dim, 15, b) if exact == "auto" else low_rank_bytes(dim, 15, b)
 
 
 GATED = {
@@ -115,20 +115,20 @@ def test_all_that_is_allocated_stays_below_the_bound(dim, exact, dtype, size):
 
 BUDGETS = [
     (dim, memory, call, factor, dtype)
-    for dim, memory in ((64, 3_000_000), (200, 3_000_000), (290, 3_000_000), (160, 1_000_000))
+    for dim, memory in ((64, 4_200_000), (200, 4_200_000), (400, 4_200_000), (180, 1_000_000))
     for call in (1, 50, 500, 740)
     for factor in (1.0, 0.999)
     for dtype in ("float64", "float32")
 ]
 GATED_BUDGETS = [
-    (64, 3_000_000, 1, 1.0, "float64"),
-    (64, 3_000_000, 740, 0.999, "float32"),
-    (200, 3_000_000, 50, 0.999, "float64"),
-    (200, 3_000_000, 500, 1.0, "float32"),
-    (290, 3_000_000, 1, 0.999, "float64"),
-    (290, 3_000_000, 740, 1.0, "float64"),
-    (160, 1_000_000, 50, 1.0, "float32"),
-    (160, 1_000_000, 500, 0.999, "float64"),
+    (64, 4_200_000, 1, 1.0, "float64"),
+    (64, 4_200_000, 740, 0.999, "float32"),
+    (200, 4_200_000, 50, 0.999, "float64"),
+    (200, 4_200_000, 500, 1.0, "float32"),
+    (400, 4_200_000, 1, 0.999, "float64"),
+    (400, 4_200_000, 740, 1.0, "float64"),
+    (180, 1_000_000, 50, 1.0, "float32"),
+    (180, 1_000_000, 500, 0.999, "float64"),
 ]
 
 
@@ -223,4 +223,4 @@ def test_all_that_is_resident_stays_below_the_bound(dim, exact, dtype, size):
     grown, most = statistics.median(grown for grown, _ in runs), bound(dim, exact, size)
     assert grown <= most + 8 * 4096 + (24 * dim**2 if exact == "auto" else 0)
     assert grown > 0 or most < BATCHED  # else nothing was measured
-    assert min(late for _, late in runs) <= 16 * dim + 64_000
+    assert min(late for _, late in runs) <= 16 * dim + 128 * 1024  # a step of malloc's heap

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
-from submerge.pca.factor import Factors, Precision, factors_of
+from submerge.pca.factor import LEAST, Factors, Precision, factors_of
 from submerge.pca.own_scatter import KAPPAS, PHI, SOON, USUAL, OwnScatter, covariance_of, of_node
 from support import oracle_factor
 from support.strategies import rows_of
@@ -37,8 +37,10 @@ def rows_with(matrix: np.ndarray, n: int, seed: int) -> np.ndarray:
 
 
 @given(st.integers(0, 999), st.integers(1, 500), st.sampled_from(KAPPAS))
+@example(79, 1, 0.1)
+@example(868, 1, 0.1)
 def test_distances_are_those_of_the_mean_of_both_covariances(seed, n, kappa):
-    """The dense twin, written out: (1 - w) C + w F + PHI diag(F)."""
+    """The dense twin, written out: (1 - w) C + w F + PHI diag(F), and no less noise than LEAST."""
     X = rows_of("decaying", 60, DIM, seed=seed)
     fleet = Subspace.of(X, Schema.anonymous(DIM), rank=3)
     factors = (factors_of(fleet, fleet),)
@@ -51,7 +53,8 @@ def test_distances_are_those_of_the_mean_of_both_covariances(seed, n, kappa):
 
     F = oracle_factor.dense(factors[0].loadings_of(fleet), factors[0].noise)
     w = kappa / (kappa + n)
-    dense = (1 - w) * own_rows.T @ own_rows / n + w * F + PHI * np.diag(np.diag(F))
+    both = (1 - w) * own_rows.T @ own_rows / n + w * F
+    dense = both + np.diag(np.maximum(PHI * np.diag(F), LEAST * np.diag(both)))
     np.testing.assert_allclose(oracle_factor.distances(rows, dense), found, rtol=1e-6)
 
 

@@ -218,7 +218,7 @@ def test_a_scatter_of_another_size_is_refused():
 
 def test_a_scatter_that_is_none_is_refused():
     """No data have a negative variance."""
-    exact = dumps(SAPCA(2).partial_fit(rows_of("noise", 100, 5, seed=0)))
+    exact = dumps(SAPCA(2).partial_fit(rows_of("noise", 500, 5, seed=0)))
     with pytest.raises(PeerError, match="semi-definite"):
         loads(changed(exact, scatter=lambda a: -a))
 
@@ -421,7 +421,7 @@ def test_a_claim_costs_no_more_memory_than_the_file_has(data):
     finally:
         tracemalloc.stop()
 
-    assert peak < 4 * len(data) + (1 << 20)
+    assert peak < 4 * len(data) + (2 << 20)  # Python 3.14 takes one MiB to refuse deep nesting
 
 
 def test_a_small_file_cannot_ask_for_a_large_memory():

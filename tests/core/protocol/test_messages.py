@@ -22,6 +22,7 @@ from submerge.protocol.messages import (
     Report,
     ScoreSketches,
     Stamp,
+    Told,
     binds,
 )
 from submerge.protocol.report_bytes import digest, payload, scores_bytes, size
@@ -44,6 +45,7 @@ OUTSIDE = {
     "software": "submerge 9",
     "certified_until": 2e9,
     "trail": ScoreTrail(28_333_333, b"\x01\x80"),
+    "told": Told(3, 0.5),
     "method": Method("SAPCA, alpha 0.01, beta 0.1", 7),
 }
 INSIDE = {
@@ -60,6 +62,7 @@ INSIDE = {
     "scores": ScoreSketches(SKETCH, SKETCH),
     "alarm_status": AlarmStatus((1, 0, 0, 0, 0)),
     "earlier": EarlierSums("cd" * 32, samples(range(2)), Counts(2)),
+    "left": 1,
 }
 
 

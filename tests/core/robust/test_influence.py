@@ -11,17 +11,24 @@ from hypothesis import strategies as st
 
 from submerge import Schema, Subspace
 from submerge.aggregator.rows.influence import ChildBounds, ChildSummary, InfluenceRule
+from submerge.pca.factor import Precision
+from submerge.pca.score import spe
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.robust.influence import (
+    LIKE,
+    Loudness,
     Readings,
     Spread,
     allowed_energy,
     bound_of,
+    by_chance,
     effective_age,
+    loudness,
     node_excess,
     row_rates,
     spread,
 )
-from support import influence, liars
+from support import influence, liars, oracle
 from support.influence import DAY, RATE, Told, displaced, placed, same_bytes
 from support.liars import RANK
 
@@ -64,11 +71,88 @@ def test_the_fast_bounds_are_the_slow_ones(found, half_life):
         {name: ChildSummary(told(node), True, 1.0, -node.silent) for name, node in found.items()}
     )
     fast = bounds.bounds(lambda name: found[name].age, 0.0)
-    slow = influence.factors(found, half_life=half_life)
+    parts = [told(node) for _, node in sorted(found.items())]
+    ratio, most = slow_loudness(parts, means=True)
+    ratios = dict(zip(sorted(found), ratio / most, strict=True))
+    slow = influence.factors(found, ratios, half_life=half_life)
 
     for name, factor in slow.items():
         seen = fast[name].factor if name in fast else 1.0
-        assert seen == pytest.approx(factor, rel=1e-8)
+        assert seen == pytest.approx(factor, rel=1e-6)
+
+
+def slow_loudness(parts: list, *, means: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Each child's variance over that of all, by whole scatters and their eigenvalues."""
+    n, dim = len(parts), len(parts[0].mean)
+    rows = np.array([part.weight for part in parts])
+    voices, middle = np.minimum(rows, np.median(rows)), np.median([p.mean for p in parts], axis=0)
+    scatters, factors = [], np.ones(n)
+    for part in parts:
+        off = (part.mean - middle) * means
+        held = part.scatter if isinstance(part, WholeScatter) else oracle.scatter_of(part)
+        scatters.append(held / part.weight + np.outer(off, off))
+    rests = [max(p.energy - np.trace(oracle.scatter_of(p)), 0) / p.weight / max(dim - p.rank, 1)
+             if isinstance(p, Subspace) and p.rank < dim else 0.0 for p in parts]  # fmt: skip
+    chance = np.array([(1 + (dim / max(each, 1.0)) ** 0.5) ** 2 for each in rows])
+    for _ in range(12):
+        shares = voices * factors / (voices * factors).sum()
+        total = sum(share * each for share, each in zip(shares, scatters, strict=True))
+        rest = 0.01 * np.trace(total) / dim + float(shares @ rests) + 1e-300
+        total = total + rest * np.eye(dim)
+        ratio = np.zeros(n)
+        for i, each in enumerate(scatters):
+            values = np.linalg.eigvals(np.linalg.solve(total, each)).real
+            ratio[i] = float(values.max())
+        heard = ratio / chance
+        typical = 3 * float(np.median([each for each in heard if each > 0] or [0.0]))
+        most = np.full(n, typical)
+        for i in range(n):
+            louder = sorted(np.delete(heard, i), reverse=True)
+            if n > LIKE and louder[LIKE - 1] > typical:
+                most[i] = 1.25 * louder[LIKE - 1]
+        most = 1.25 * most
+        new = np.minimum(1.0, np.maximum(most, 1e-300) / np.maximum(heard, 1e-300))
+        settled = np.abs(new / factors - 1).max() <= 1e-2
+        factors = np.maximum(new, 1e-300)
+        if settled:
+            break
+    return ratio, np.maximum(most, 1e-300)
+
+
+@pytest.mark.parametrize("how", [{}, {"turned": 0.5}, {"shifted": 3.0}, {"louder": 0.5}])
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("liars_of", [0, 1, 3])
+def test_the_fast_variances_are_the_slow_ones(how, whole, liars_of):
+    """Of directions and of whole scatters, honest or not, with the shifts of means or without."""
+    fleet = liars.fleet(4, lambda rng: int(rng.integers(20, 900)), nodes=12, dim=9, **how)
+    parts, _ = fleet.lying(liars.OTHERS["all energy in one direction"], liars_of)
+    some = [WholeScatter.of(each) if whole else each for each in parts.values()]
+    for means in (True, False):
+        fast = loudness(some, np.array([each.weight for each in some]), means=means)
+        ratio, most = slow_loudness(some, means=means)
+
+        assert ratio == pytest.approx(list(fast.ratio), rel=0.08)
+        assert most == pytest.approx(list(fast.most), rel=0.04)
+
+
+def test_wide_children_are_held_against_each_other_along_the_leading_directions():
+    """Beyond 128 columns by a span: within a tenth of what the whole scatter says."""
+    fleet = liars.fleet(2, lambda _: 600, nodes=20, dim=129)
+    parts, who = fleet.lying(liars.OTHERS["all energy in one direction"], 1)
+    some, rows = list(parts.values()), np.full(20, 600.0)
+    fast, (ratio, _) = loudness(some, rows, means=True), slow_loudness(some, means=True)
+    liar = np.array([name in who for name in parts])
+
+    assert ratio[liar] == pytest.approx(list(fast.ratio[liar]), rel=0.1)
+    assert ratio[~liar] == pytest.approx(list(fast.ratio[~liar]), rel=0.2)
+    beyond = fast.ratio / (fast.most * by_chance(rows, 129))
+    assert (beyond[~liar] < 1).all()
+    assert (beyond[liar] > 20).all()
+
+
+def quiet(n: int) -> Loudness:
+    """Children that are no louder than others."""
+    return Loudness(np.zeros(n), np.ones(n), DIM)
 
 
 # -- honest fleets ---------------------------------------------------------------------
@@ -230,6 +314,65 @@ def test_a_plain_group_bears_a_kit_with_twenty_times_the_sigma():
     )
 
 
+# -- what a liar hides -------------------------------------------------------------------
+
+WEAK = np.array([4.0, 3.0, 2.0, 0.2])
+"""A spectrum whose last direction is weak: it is the first that a liar takes."""
+
+
+def seen(model: Subspace, fleet: liars.Fleet, deviations: float, rng) -> tuple[float, float]:
+    """Return the shares of faults found at another node, by distance and by SPE, one in 1000."""
+    rows = rng.standard_normal((1500, RANK)) * np.sqrt(WEAK) @ fleet.true.T
+    rows += liars.NOISE * rng.standard_normal(rows.shape)
+    faulty = rows[:500] + deviations * liars.NOISE * fleet.off[:, 0]
+    shown, precision = model.truncated(RANK), Precision.of(model)
+    scores = (lambda X: precision.measure(X - model.mean)[1]), (lambda X: spe(X, shown))
+    one, other = (float((f(faulty) > np.quantile(f(rows), 0.999)).mean()) for f in scores)
+    return one, other
+
+
+@pytest.mark.parametrize(("count", "times"), [(1, 1.0), (1, 2.99), (3, 2.99)])
+def test_a_liar_hides_no_faults_at_other_nodes(count, times):
+    """One and three of 40, the energy of an honest node and 2.99 times that: ten deviations."""
+    fleet = liars.fleet(7, lambda _: 1000, nodes=40, variances=WEAK)
+    ages, usual = dict.fromkeys(fleet.parts, 1000 / RATE), times * (WEAK.sum() + 26 * 0.04)
+    parts, _ = fleet.lying(lambda p, f, _: liars.message(p, f.off[:, :1], [usual / 1.02]), count)
+    honest, _ = placed(fleet.parts, ages)
+    model, placement = placed(parts, ages)
+    rng = np.random.default_rng(0)
+    usually, now = (seen(each, fleet, 10.0, rng) for each in (honest, model))
+
+    assert min(now) >= 0.9 * min(usually) > 0.85
+    assert all(bound.variance > 1 for bound in placement.bounds.values())
+    assert displaced(honest, model)[0] < 5
+
+
+@pytest.mark.parametrize("least", [1, 1000])
+@pytest.mark.parametrize(
+    "how", [{"turned": 0.2}, {"turned": 0.5, "shifted": 3.0}, {"shifted": 1.0}, {"louder": 0.1}]
+)
+def test_machines_that_differ_are_untouched(how, least):
+    """Each with directions, means and amplitudes of its own, of one age and of 1 to 1,000 days."""
+    rows = lambda rng: round(10 * np.exp(rng.uniform(np.log(least), np.log(1000))))  # noqa: E731
+    fleet = liars.fleet(least, rows, nodes=40, **how)
+    ages = {name: part.weight * DAY / 10 for name, part in fleet.parts.items()}
+
+    assert {} == placed(fleet.parts, ages)[1].bounds
+
+
+def test_a_channel_that_only_one_node_moves_does_not_shut_it_out():
+    """Its rows count for less, and not for nothing: a hundredth of a column's mean is allowed."""
+    parts, ages = lying(0, lambda part, _: part)
+    rng = np.random.default_rng(0)
+    for name in parts:
+        X = rng.standard_normal((400, DIM)) * [3, 2, 1, 1, 1, 1.0 if name == "n0" else 0.0]
+        parts[name] = Subspace.of(X, SCHEMA, rank=DIM).faded(parts[name].weight / 400)
+    _, placement = placed(parts, ages, schema=SCHEMA)
+
+    assert {"n0"} == placement.bounds.keys()
+    assert 0.01 < placement.bounds["n0"].factor < 0.2
+
+
 # -- ages, rates, spreads ------------------------------------------------------------------
 
 
@@ -291,13 +434,18 @@ def test_forged_numbers_give_a_bound_and_no_error():
         np.ones(5),
         means=True,
     )
-    excess = node_excess(part, Readings.of(np.zeros(5), 100.0))
-    bound = bound_of(np.array([np.inf, 1e300, 2.0]).clip(max=1e300))
+    loud = loudness(
+        [replace(told(Told(1.0, 1.0, np.full(DIM, 1e69), DAY)), weight=1e-300)] * 5,
+        np.ones(5),
+        means=True,
+    )
+    excess = node_excess(part, loud, Readings.of(np.zeros(5), 100.0))
+    bound = bound_of(np.array([np.inf, 1e300, 2.0, 1.0]).clip(max=1e300))
 
     assert np.isfinite(excess).all()
     assert bound is not None
     assert bound.factor > 0
-    assert bound_of(np.ones(3)) is None
+    assert bound_of(np.ones(4)) is None
 
 
 def test_the_age_that_counts_is_what_is_left_of_it():
@@ -314,9 +462,9 @@ def test_the_tolerance_of_readings_moves_no_mean():
     rows, ones = np.array([1.25, *[1.0] * 9]), np.ones(10)
     part = Spread(1000 * rows, 3 * ones, np.array([3.0, *[0.0] * 9]))
     part = part._replace(energy=np.array([3 / 1.25, *[1.0] * 9]), offset=part.offset / 1.25)
-    excess = node_excess(part, Readings.of(1000 * ones, 100.0))
+    excess = node_excess(part, quiet(10), Readings.of(1000 * ones, 100.0))
 
-    assert excess[0] == pytest.approx([1.0, 1.0, 1.25**0.5])
+    assert excess[0] == pytest.approx([1.0, 1.0, 1.25**0.5, 0.0])
     assert (excess[1:] <= 1).all()
 
 
@@ -361,9 +509,10 @@ def test_one_of_forty_turns_a_robust_group_by_five_degrees_at_most(how, fence):
 
 def test_the_words_of_a_bound_say_how_much_and_why():
     """For a person who reads the list of nodes."""
-    bound = bound_of(np.array([2.0, 40.0, 0.5]))
+    bound = bound_of(np.array([2.0, 40.0, 0.5, 6.0]))
 
     assert bound is not None
     assert bound.words == (
-        "counts 0.025: 2 times the readings of a node of its age, 40 times the energy allowed"
+        "counts 0.025: 2 times the readings of a node of its age, 40 times the energy allowed,"
+        " 6 times the variance allowed along a direction, by that of the others"
     )

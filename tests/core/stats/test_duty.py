@@ -166,3 +166,19 @@ def test_a_plug_has_power_and_current():
     cycles = learnt(stays, cycles=cycles)
 
     assert [True, True, False] == cycles.together(np.array([True, False, False])).tolist()
+
+
+def test_what_stays_for_more_than_a_day_is_used_otherwise():
+    """It is too long until then, and later runs of the same length are none that are told."""
+    rng = np.random.default_rng(11)
+    cycles, told_h = learnt(fridge(rng, 4)), []
+    for _ in range(3):
+        hours = 0.0
+        for _ in range(36):
+            cycles = learnt(np.full((60, 1), 10.0), block=60, cycles=cycles)
+            hours += float(cycles.too_long(OFTEN)[0])
+        told_h.append(hours)
+        cycles = learnt(fridge(rng, 0.2), cycles=cycles)
+
+    assert 20 < told_h[0] <= 24
+    assert told_h[1:] == [0, 0]

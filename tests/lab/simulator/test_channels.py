@@ -53,3 +53,11 @@ def test_no_seed_of_channels_breaks_a_rule(learns_scaling, first):
     plan = Plan(faults="channels-1", learns_scaling=learns_scaling)
 
     assert [] == [(seed, v) for seed in seeds(10, first) if (v := run(plan, seed).violations)]
+
+
+@pytest.mark.slow
+def test_an_order_without_an_answer_may_hold_or_not():
+    """The root was killed between the commit and the answer: the next order decides."""
+    sizes = {"nodes": 6, "fan_in": 3, "depth": 2, "learns_scaling": True}
+
+    assert [] == run(Plan(faults="channels-1", **sizes), 5000132).violations

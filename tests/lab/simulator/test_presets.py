@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from submerge.aggregator.group import Group
+from submerge.aggregator.rows.ledger import Ledger
 from submerge.client.monitor import NodeMonitor
 from submerge.protocol.messages import Model
 from submerge.protocol.summaries import Subspaces
+from submerge_client.alarms.journal import Delivered
 from submerge_lab.simulate.run import as_received
 from submerge_lab.simulator import Faults, Plan, run
-from submerge_lab.simulator.oracles import alarm_oracle
+from submerge_lab.simulator.oracles import alarm_oracle, incident_oracle
 from submerge_lab.simulator.samples import SampleSets
 from support.mutants import MUTANTS, PRESET, SEED
 from support.seeds import seeds
@@ -78,6 +81,13 @@ def test_rows_that_wait_for_others_are_counted_once():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", [5, 7, 9, 38])
+def test_rows_that_wait_are_not_carried_into_a_later_life(seed):
+    """A copied machine has them too: 5 and 7 counted them twice; 9 and 38 were the oracle."""
+    assert [] == run(Plan(faults="floors-all-1"), seed).violations
+
+
+@pytest.mark.slow
 def test_robust_groups_count_all_but_those_that_are_far_at_the_end(monkeypatch):
     """Who is far changes as sets grow; who is near again is counted again, in full."""
     screen, far = SampleSets.screen, set()
@@ -137,6 +147,78 @@ def test_an_alarm_that_opens_again_is_a_violation(monkeypatch):
     monkeypatch.setattr(alarm_oracle, "named", forgetful)
 
     assert any(run(ALARMS, seed).violations for seed in range(3))
+
+
+INCIDENTS = Plan(hours=1.5, faults="incidents-1")
+
+
+def told(monkeypatch, plan, numbers):
+    """Run seeds; return their violations of I13, and how many incidents sinks have told."""
+    conclude, incidents = incident_oracle.IncidentOracle.conclude, []
+
+    def counting(oracle):
+        found = conclude(oracle)
+        incidents.extend(sink.incidents for sink in oracle.sinks)
+        return found
+
+    monkeypatch.setattr(incident_oracle.IncidentOracle, "conclude", counting)
+    found = [(seed, v) for seed in numbers for v in run(plan, seed).violations if v[0] == "I13"]
+    return found, sum(incidents)
+
+
+def test_each_incident_is_told_once_and_its_end_once(monkeypatch):
+    """Under kills, duplicates, moves and harmed disks, at a sink that is slow as well."""
+    found, incidents = told(monkeypatch, INCIDENTS, seeds(20))
+
+    assert [] == found
+    assert incidents
+
+
+def test_a_part_that_is_told_beside_its_incident_is_a_violation(monkeypatch):
+    monkeypatch.setattr(Delivered, "subjects", lambda _, alarms: list(alarms))
+
+    assert told(monkeypatch, INCIDENTS, range(2))[0]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_no_seed_of_incidents_breaks_a_rule(first):
+    plan = Plan(faults="incidents-1")
+
+    assert [] == [(s, v) for s in range(first, first + 50) if (v := run(plan, s).violations)]
+
+
+NOISE = Plan(faults="noise-1")
+
+
+def broken(numbers):
+    """Return the seeds of `noise-1` that break I14."""
+    return [seed for seed in numbers if any(v[0] == "I14" for v in run(NOISE, seed).violations)]
+
+
+def test_models_with_noise_tell_of_each_reading_no_more_than_they_say():
+    """Under kills, moves, and a root whose store is lost, or restored from an older one."""
+    assert [] == [(seed, v) for seed in (2, 16, *seeds(6)) if (v := run(NOISE, seed).violations)]
+
+
+def test_a_noise_that_is_used_again_where_rows_left_is_a_violation(monkeypatch):
+    monkeypatch.setattr(Ledger, "_leave", lambda *_: None)
+
+    assert broken([2, 16])
+
+
+def test_a_root_that_asks_nobody_what_was_told_breaks_the_rule(monkeypatch):
+    monkeypatch.setattr(Group, "_told", lambda *_: None)
+
+    assert broken([33, 47, 48])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(0, 2000, 200))
+def test_no_seed_of_noise_breaks_a_rule(first):
+    outcomes = [(seed, run(NOISE, seed).violations) for seed in range(first, first + 200)]
+
+    assert [] == [each for each in outcomes if each[1]]
 
 
 CLOCKS = replace(SMALL, faults=Faults(alarms=4, clock=2))

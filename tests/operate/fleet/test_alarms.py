@@ -8,9 +8,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from submerge.protocol.alarm_status import Deviation
+from submerge.protocol.messages import ScoreSketches
+from submerge.protocol.score_trail import ScoreTrail, level_of
+from submerge.stats.block_maxima import NONE
+from submerge.stats.quantile_sketch import FINE, QuantileSketch
+from submerge.stats.statistic import KINDS
 from submerge_aggregator.history import answers as past
 from submerge_aggregator.questions.views import AlarmView, GroupWatch, WatchView
 from submerge_client.alarms.event import deviation_facts
@@ -18,6 +24,7 @@ from submerge_files.console import admin_client
 from submerge_files.console.ways import NoAnswer
 from submerge_operate.fleet.alarms import Followed, follow
 from submerge_operate.fleet.alarms_table import (
+    channels_text,
     line_of,
     lines_of,
     shares_text,
@@ -95,8 +102,10 @@ def test_a_person_sees_how_groups_are_watched_and_a_line_an_alarm(alarms, house)
         "room: 1 in ALARM, 1 learning (armed in 3 h), 1 reports no alarm status",
         "  promised 1 per week and node: at most 2.00 false alarms in 336 hours",
         "  watched; 3 raised, 1 confirmed as a fault",
-    ] == out[:3]
-    heading, _, first, second = (line.split() for line in out[3:] if line.strip())
+        "  found 1 of 1 known faults: 100% (21% to 100%)",
+        "  1 alarms per week and node are no known faults (0.112 to 3.61)",
+    ] == out[:5]
+    heading, _, first, second = (line.split() for line in out[5:] if line.strip())
     assert ["id", "since", "lasted", "over", "cause", "channels", "state"] == heading
     blamed = ["mote-1", "75%,", "mote-4", "25%"]
     assert ["c-32", "50", "s", "-", "2.5x", "spe", *blamed, "OPEN,", "a", "fault"] == first
@@ -235,7 +244,7 @@ def test_each_node_shows_what_was_promised_beside_what_was_raised(alarms, house)
         alarm_status(alarm("f", 4), **reported),
         alarm_status(state="learning", armed_in_s=-1.0),
     )
-    heading, _, *lines = (line.split(maxsplit=9) for line in alarms("--nodes").out.splitlines()[5:])
+    heading, _, *lines = (line.split(maxsplit=9) for line in alarms("--nodes").out.splitlines()[7:])
 
     assert ["node", "watched", "promised", "raised", "faults", "evidence", "state"] == heading
     numbers = ["336", "h", "2.00", "9", "1", "52", "to", "1"]
@@ -571,10 +580,19 @@ def test_a_provisional_alarm_that_is_over_is_only_counted(alarms, house):
     ran = alarms().out
 
     assert ("d-" in ran, "c-" in ran) == (True, False)
-    assert "without 1 that ended and were provisional: --all lists them" in ran
+    assert "without 1 provisional or repeated ones that have ended: --all lists them" in ran
     assert "c-" in alarms("--all").out
     assert 2 == len(json.loads(alarms("--json").out))
     assert line_of("start", view(provisional=True)).endswith("flow 75%, provisional")
+
+
+@pytest.mark.parametrize("channels", range(1, 9))
+def test_channels_that_fell_silent_together_are_all_counted(channels):
+    """Three are named."""
+    top = {f"s{j}": 1 / channels for j in range(min(channels, 3))}
+    more = f" and {channels - 3} more" if channels > 3 else ""
+
+    assert channels_text(view(cause="silent", top=top)).endswith("%" + more)
 
 
 def test_an_open_alarm_says_what_a_channel_reads_and_what_was_expected(alarms, house):
@@ -615,3 +633,82 @@ def test_a_line_says_what_happened():
 
     assert "2023-11-15 00:13:20 UTC over  c-1: lasted 2 h, stuck, a fault" == line_of("end", over)
     assert line_of("gone", view()).endswith("gone  c-1: no node reports it any more")
+
+
+# -- missed faults ---------------------------------------------------------------------
+
+
+def test_a_missed_fault_is_said_and_counts(alarms, submerge, house):
+    """Said once or twice it is one; what was learnt meanwhile stays, and that is said."""
+    message(house, "c", watched_s=336 * HOUR, raised=3, confirmed=3)
+    house.passes(61.0)
+    times = "2023-11-14 22:00", "2023-11-14 23:00"
+    said = alarms("missed", "c", *times, "--channel", "mote-1")
+    alarms("missed", "c", *times)
+
+    assert "a missed fault of c counts. What was read meanwhile was learnt" in said.out
+    assert "`submerge nodes quarantine c`" in said.out
+    assert "  found 3 of 4 known faults: 75% (30% to 95%)" in alarms().out
+    shown = submerge("model", "show", "--store", house.store).out
+    assert "verdicts   found 3 of 4 known faults: 75% (30% to 95%)" in shown
+    assert "c had no fault in this time" in alarms("missed", "c", *times, "--take-back").out
+    assert "found 3 of 3 known faults" in alarms().out
+
+
+def test_a_fault_that_raised_an_alarm_was_not_missed(alarms, house):
+    """The command says what to say instead; times and names that cannot be are refused."""
+    message(house, "c", alarm("c", 1, ended=50.0))
+    begin, end = (f"2023-11-14 {clock}" for clock in ("22:00", "23:00"))
+
+    assert "say `submerge alarms fault c-1` if it was one" in alarms("missed", "c", begin, end).err
+    assert "expected a fault with FROM before TO" in alarms("missed", "c", end, begin).err
+    assert (
+        "group room has no channel 'flow rate', but mote-0"
+        in alarms(
+            "missed", "c", "2023-11-14 12:00", "2023-11-14 13:00", "--channel", "flow rate"
+        ).err
+    )
+    assert "no group has a node x" in alarms("missed", "x", begin, end).err
+
+
+# -- what if ---------------------------------------------------------------------------
+
+
+def test_what_another_rate_would_have_done(submerge, tmp_path, monkeypatch):
+    """By block maxima and the trail; faults that would be lost are named, and a stuck channel is
+    raised at any rate."""
+    sketch = QuantileSketch.of(np.random.default_rng(0).exponential(1.0, 1500) + 1.0, FINE)
+    empty = QuantileSketch.of(np.ones(50))
+    maxima = replace(NONE, **dict.fromkeys(KINDS, sketch), longest=1500)
+    scores = ScoreSketches(empty, empty, None, maxima)
+    with House(tmp_path, history_bytes=1 << 20) as house:
+        stands_at_its_socket(house, monkeypatch)
+        minute = int(EPOCH // 60)
+        trail = ScoreTrail(minute + 2, bytes(map(level_of, (1.01, 1.02, 4.0))))
+        began = {f"c-{i}": minute * 60 + 60 * i - EPOCH for i in range(3)}
+        several = [
+            replace(
+                alarm("c", i + 1, verdict="rejected", cause="ewma" if i else "stuck"),
+                began=EPOCH + at,
+                ended=EPOCH + at + 5,
+            )
+            for i, at in enumerate(began.values())
+        ]
+        status = alarm_status(*several, watched_s=70 * 24 * HOUR, allowed=70.0, raised=3)
+        house.hears("c", ROWS, alarm_status=status, scores=scores, trail=trail)
+        house.passes(61.0)
+        out = submerge("alarms", "what-if", "--at-most", "1 false per week", "--store", house.store)
+
+    assert [
+        "1 false per week, in place of 7 per week and node:",
+        "  of 3 confirmed as faults: 2 raised, 1 not raised",
+        f"    {several[1].name}: not raised",
+    ] == out.out.splitlines(), out.err
+
+
+def test_what_if_needs_a_history_and_a_rate_in_time(alarms, house):
+    message(house, "c", alarm("c", 1, ended=50.0))
+    house.passes(61.0)
+
+    assert "no history is kept here" in alarms("what-if", "--at-most", "1 false per day").err
+    assert "expected a rate in time" in alarms("what-if", "--at-most", "1 false per 900 rows").err

@@ -437,6 +437,22 @@ def test_a_person_reads_a_comparison(submerge, tmp_path):
     assert "1 times the first's, of all channels" in said
     shifted = said.split("shifted most")[1].splitlines()[1]
     assert "mote-1" in shifted
+    assert "relations  each channel follows the others as before, to 10%" in said
+
+
+def test_a_changed_relation_is_told_in_words(submerge, tmp_path):
+    """Which channel follows which by how much, and between which times; as JSON, too."""
+    draw = np.random.default_rng(0)
+    rows = draw.normal(size=(300, 2)) @ draw.normal(size=(2, DIM))
+    rows += 0.05 * draw.normal(size=rows.shape)
+    changed = rows * np.where(np.arange(DIM) == 3, 0.6, 1.0)
+    first, second = (saved(tmp_path / str(i), each) for i, each in enumerate((rows, changed)))
+    said = submerge("model", "compare", first, second).out
+    (found,) = json.loads(submerge("model", "compare", first, second, "--json").out)["relations"]
+
+    assert ("mote-3", pytest.approx(0.6, rel=0.1)) == (found["channel"], found["ratio"])
+    assert "relations  changed between 20" in said
+    assert f"{found['words']} as before" in said
 
 
 def test_the_running_one_is_the_second(submerge, house, tmp_path):

@@ -576,3 +576,46 @@ def test_marks_of_orders_are_no_machines():
         (each.under, each.view.node) for each in sorted(there, key=lambda each: each.view.node)
     ]
     assert all(not each.view.quarantined for each in there)
+
+
+# -- unlike ----------------------------------------------------------------------------
+
+
+def related(seed: int, ratio: float = 1.0) -> np.ndarray:
+    """Rows of six channels that follow two causes; the third by another gain."""
+    draw = np.random.default_rng(seed)
+    rows = draw.normal(size=(300, 2)) @ np.random.default_rng(5).normal(size=(2, 6))
+    rows[:, 2] *= ratio
+    return rows + 0.05 * draw.normal(size=(300, 6)) + seed
+
+
+def test_the_odd_one_out_is_told_in_words(nodes, house):
+    """The one whose channel follows the others half as much; without an alarm."""
+    for seed in range(6):
+        house.hears(f"n{seed}", related(seed, 0.5 if seed == 4 else 1.0))
+    house.hears("new", related(9)[:3])
+    ran, known = nodes("unlike"), json.loads(nodes("unlike", "--json").out)
+
+    assert 0 == ran.status
+    assert ["n4", *(f"n{i}" for i in (0, 1, 2, 3, 5))] == [
+        next(iter(known["nodes"])),
+        *sorted(set(known["nodes"]) - {"n4"}),
+    ]
+    assert 0.5 == pytest.approx(known["nodes"]["n4"]["ratio"], rel=0.1)
+    assert "mote-2 follows mote-3 0.5 times as much" in ran.out
+    assert "too few rows to say: new" in ran.out
+
+
+def test_two_kinds_of_machines_are_told(nodes, house):
+    for seed in range(10):
+        house.hears(f"n{seed}", related(seed, 0.5 if seed < 4 else 1.0))
+
+    assert "two kinds of machines: on n0, n1, n2, n3 mote-2 follows" in nodes("unlike").out
+
+
+def test_of_too_few_machines_none_is_unlike(nodes, house):
+    house.hears("a", related(1))
+    assert "too few machines to say" in nodes("unlike").out
+    for seed in range(5):
+        house.hears(f"n{seed}", related(seed))
+    assert "none is unlike the others" in nodes("unlike").out

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from submerge_client.kit import read_kit
 from submerge_files.console import admin_client
 from submerge_operate.pki import directory as pki_directory
 from submerge_operate.pki import issuance
@@ -222,6 +223,22 @@ def test_renew_replaces_what_ends_soon(submerge, pki, clock):
         read_contents(pki / "kits/root.kit").entry.hosts,
         mode(pki / "kits/root.kit"),
     )
+
+
+def test_a_kit_may_keep_its_key(submerge, pki):
+    """So its certificate alone need be brought to the node, and that is no secret."""
+    submerge("pki", "issue", "pump-3", "pump-4")
+    before = {each: read_kit(pki / f"kits/{each}.kit") for each in ("pump-3", "pump-4")}
+    ran = submerge("pki", "renew", "pump-3", "--same-key", "--lasts", "200d")
+    after = read_kit(pki / "kits/pump-3.kit")
+
+    assert 0 == ran.status
+    assert (before["pump-3"].key, before["pump-3"].authority) == (after.key, after.authority)
+    assert before["pump-3"].cert != after.cert
+    assert "pump-3" == read_contents(pki / "kits/pump-3.kit").entry.node
+    (pki / "kits/pump-4.kit").unlink()
+    ran = submerge("pki", "renew", "pump-4", "--same-key")
+    assert (2, True) == (ran.status, "pump-4.kit" in ran.err)
 
 
 @pytest.mark.usefixtures("pki")

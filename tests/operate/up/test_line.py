@@ -151,3 +151,20 @@ def test_a_line_for_a_program_is_one_object(state):
         assert "desk-1" == alarm["id"]
         for each in alarm["channels"]:
             assert UNITS[each["channel"]] == each["unit"]
+
+
+@pytest.mark.parametrize(
+    ("channels", "says"),
+    [
+        (1, "s0 silent"),
+        (2, "s0, s1 silent"),
+        (3, "s0, s1 and 1 more silent"),
+        (5, "s0, s1 and 3 more silent"),
+    ],
+)
+def test_channels_that_fell_silent_together_are_all_counted(channels, says):
+    """Two are named, and an alarm knows three names."""
+    top = tuple((f"s{j}", 1 / channels) for j in range(min(channels, 3)))
+    silent = replace(ALARM, cause="silent", top=top, deviations=())
+
+    assert f": {says};" in text(replace(SCORED, alarms=(silent,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import count
+from itertools import count, pairwise
 from typing import NamedTuple
 
 from submerge.protocol.alarm_status import TOP, Alarm, AlarmPart, AlarmStatus
@@ -17,8 +17,10 @@ from submerge.protocol.alarm_status import TOP, Alarm, AlarmPart, AlarmStatus
 #    n r P(N >= m - 1) times a second, N being a Poisson number of mean n r (window + row).
 # 3. r is what was promised, or what came without the alarms in question, if that is more.
 # 4. Windows that overlap are one incident. It has ended when all its alarms have.
+# 5. An earlier alarm is no part where chance brings one there sooner than the incident does.
 #
-# Clocks are the nodes': who was first is as good as they are synchronized.
+# Clocks are the nodes': who was first is as good as they are synchronized. Where people say which
+# node comes after which, the one upstream of the most others leads, whenever its alarm began.
 
 WINDOWS_S = (300.0, 3600.0)
 """A fault that stops a machine shows at its neighbours in minutes; a slow one takes hours."""
@@ -38,6 +40,7 @@ class AlarmRates(NamedTuple):
     promised: float = 0.0  # by one node, a second; 0 while that is not known
     raised: int = 0
     watched_s: float = 0.0  # by all nodes together
+    flow: tuple[tuple[str, ...], ...] = ()  # lines of nodes, the most upstream first
 
     @classmethod
     def of(cls, status: AlarmStatus | None) -> AlarmRates:
@@ -49,8 +52,11 @@ class AlarmRates(NamedTuple):
 
     def least(self, window_s: float, apart: int = 0) -> int:
         """Return the fewest nodes that are an incident, by a rate without `apart` alarms."""
-        came = max(self.raised - apart, 0) / self.watched_s
-        return least_nodes(self.nodes, max(self.promised, came), window_s)
+        return least_nodes(self.nodes, self.per_s(apart), window_s)
+
+    def per_s(self, apart: int = 0) -> float:
+        """Return how often a node raises alarms, without `apart` that came."""
+        return max(self.promised, max(self.raised - apart, 0) / self.watched_s)
 
 
 NO_RATES = AlarmRates()
@@ -75,7 +81,10 @@ def incidents(alarms: Iterable[Alarm], rates: AlarmRates) -> tuple[Alarm, ...]:
         return ()
     onsets = sorted(_by_name(alarms), key=lambda each: (each.began, each.node, each.number))
     spans = sorted(span for window_s in WINDOWS_S for span in _spans(onsets, window_s, rates))
-    return tuple(_incident(onsets[first:end]) for first, end in _joined(spans))
+    return tuple(
+        _incident(onsets[_beginning(onsets, first, end, rates) : end], rates)
+        for first, end in _joined(spans)
+    )
 
 
 def _by_name(alarms: Iterable[Alarm]) -> Iterable[Alarm]:
@@ -123,9 +132,38 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _incident(alarms: Sequence[Alarm]) -> Alarm:
+def _beginning(onsets: Sequence[Alarm], first: int, end: int, rates: AlarmRates) -> int:
+    """Return where a span of onsets begins, without earlier ones that chance brings sooner."""
+    per_s = rates.nodes * rates.per_s(apart=end - first)
+    while any(
+        any(_dense(onsets, first + 1, end, window_s, rates.least(window_s, apart=end - first)))
+        for window_s in WINDOWS_S
+    ):
+        # Gaps are exponential, with a mean that the other gaps tell: one more has Lomax's density.
+        gaps, began = end - first - 2, onsets[first + 1].began
+        length = onsets[end - 1].began - began + ROW_S
+        gap = began - onsets[first].began
+        if gaps / length * (1 + gap / length) ** (-gaps - 1) >= per_s:
+            break
+        first += 1
+    return first
+
+
+def downstream(node: str, flow: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the nodes that a fault of a node reaches, the next ones first."""
+    reached = [node]
+    for each in reached:  # it grows
+        after = [b for line in flow for a, b in pairwise(line) if a == each]
+        reached += dict.fromkeys(b for b in after if b not in reached)
+    return tuple(reached[1:])
+
+
+def _incident(alarms: Sequence[Alarm], rates: AlarmRates) -> Alarm:
     """Return several alarms, in the order of their onsets, as one."""
-    first, worst = alarms[0], max(alarms, key=lambda each: each.worst)
+    below = {each.node: downstream(each.node, rates.flow) for each in alarms}
+    # The earliest of those that reach the most others; without a flow that is the first.
+    first = max(alarms, key=lambda each: len(below.keys() & set(below[each.node])))
+    worst = max(alarms, key=lambda each: each.worst)
     parts = tuple(
         AlarmPart(each.node, each.number, each.began, next(iter(each.first or each.top), ("",))[0])
         for each in alarms
@@ -137,7 +175,7 @@ def _incident(alarms: Sequence[Alarm]) -> Alarm:
     return Alarm(
         first.node,
         first.number,
-        first.began,
+        alarms[0].began,
         worst.peaked,
         max(each.ended for each in alarms) if is_over else 0.0,
         worst.worst,
@@ -152,4 +190,5 @@ def _incident(alarms: Sequence[Alarm]) -> Alarm:
         first.first,
         first.deviations,
         parts=parts,
+        downstream=below[first.node],
     )

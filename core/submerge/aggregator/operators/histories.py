@@ -36,6 +36,7 @@ def check(group: Group, order: PushHistory, root: Incarnation | None, now: Now) 
         raise UsageError("histories are kept by the root alone: push this one there")
     if ledger is None:
         raise UsageError(f"group {group.name!r} has no schema yet: try again once it has")
+    _check_noise(group)
     _check_origin(group, history, root)
     schema = _schema_of(group, ledger, history)
     summary = fitted(group.plan.summaries, schema, history.summary)
@@ -70,6 +71,14 @@ def opens(group: Group, ledger: Ledger, schema: Schema) -> bool:
     if not schema.is_like(ours) or (brings_scaling and not plan.learns_scaling):
         return False
     return plan.settles and (brings_scaling or brings_gamma)
+
+
+def _check_noise(group: Group) -> None:
+    if group.plan.noise is not None:
+        raise UsageError(
+            f"group {group.name!r} publishes sums of rows with noise ([privacy] epsilon), and a"
+            " history holds no rows: replay its file into the fleet (submerge replay --into)"
+        )
 
 
 def _check_origin(group: Group, history: History, root: Incarnation) -> None:

@@ -47,7 +47,12 @@ def apply_order(groups: Mapping[str, Group], order: Order, now: Now, effects: li
         return
     if isinstance(order, SetDesired):
         group.desired_states.set_desired(
-            order.node, now.wall_ms, paused=order.paused, verdict=order.verdict, drill=order.drill
+            *(order.node, now.wall_ms),
+            paused=order.paused,
+            verdict=order.verdict,
+            drill=order.drill,
+            missed=order.missed,
+            certificate=order.certificate,
         )
         return
     if isinstance(order, SetQuarantine):

@@ -16,10 +16,12 @@ from submerge.robust.influence import (
     FIRST_ROWS,
     LEAST_NODES,
     InfluenceBound,
+    Loudness,
     Readings,
     Spread,
     bound_of,
     effective_age,
+    loudness,
     node_excess,
     row_rates,
     site_excess,
@@ -166,12 +168,14 @@ class ChildBounds:
         """Return the children that are beyond what they may have; a wall time may be NaN."""
         found: dict[str, InfluenceBound] = {}
         if self._sites is not None:
-            found |= self._found(self._sites, _most(map(site_excess, self._sites.parts)))
+            found |= self._found(
+                self._sites, _most(map(site_excess, self._sites.parts, self._sites.loud))
+            )
         if self._clients is not None:
             readings = self._readings(self._clients, age, wall)
             if readings is not None:
-                parts = self._clients.parts
-                excess = _most(node_excess(part, readings) for part in parts)
+                both = zip(self._clients.parts, self._clients.loud, strict=True)
+                excess = _most(node_excess(*each, readings) for each in both)
                 found |= self._found(self._clients, excess)
         return found
 
@@ -208,6 +212,7 @@ class _Population(NamedTuple):
     names: list[str]
     as_of: Array
     parts: list[Spread]
+    loud: list[Loudness]
 
 
 def _population(
@@ -223,9 +228,10 @@ def _population(
         return None
     chosen = [children[name] for name in names]
     units = np.array([child.unit for child in chosen])
-    columns = zip(*(child.summary.pieces for child in chosen), strict=True)
+    columns = [*zip(*(child.summary.pieces for child in chosen), strict=True)]
     parts = [spread(column, units, means=means) for column in columns]
-    return _Population(names, np.array([child.as_of for child in chosen]), parts)
+    loud = [loudness(column, parts[0].rows, means=means) for column in columns]
+    return _Population(names, np.array([child.as_of for child in chosen]), parts, loud)
 
 
 def _most(excesses: Iterable[Array]) -> Array:

@@ -159,8 +159,9 @@ class Ledger:
         rule: InfluenceRule | None = None,
         histories: Histories | None = None,
         learns_scaling: bool = False,
+        flow: tuple[tuple[str, ...], ...] = (),
     ) -> None:
-        self.group, self._learns_scaling = group, learns_scaling
+        self.group, self._learns_scaling, self.flow = group, learns_scaling, flow
         self.histories = Histories(group) if histories is None else histories
         self.changes: dict[Key, Any] = {}
         self.rows: dict[tuple[str, Incarnation], Row] = {}
@@ -174,11 +175,15 @@ class Ledger:
             Pool, age=self.ages.age, robust=robust, rule=rule, histories=self.histories
         )
         self._pool = self._new_pool(schema, summaries, created)
-        self._quarantined: frozenset[str] = frozenset()
+        self._quarantined = self._for_good = frozenset[str]()
+        self._left = 0
 
-    def leave_out(self, nodes: frozenset[str]) -> None:
-        """Keep the rows of exactly these nodes out of everything that follows from rows."""
-        changed, self._quarantined = self._quarantined ^ nodes, nodes
+    def leave_out(self, nodes: frozenset[str], tried: frozenset[str] = frozenset()) -> None:
+        """Keep the rows of exactly these nodes out of all that follows; `tried`: for a trial."""
+        known = {node for node, _ in (*self.rows, *self.sealed)}
+        self._leave(len((self._for_good ^ nodes) & known))
+        self._for_good, out = nodes, nodes | tried
+        changed, self._quarantined = self._quarantined ^ out, out
         for node in changed:
             self._refresh(node)
 
@@ -193,6 +198,8 @@ class Ledger:
                     self._members[node] = record
                 case ("reference", self.group):
                     self._pool.reference = record
+                case ("left", self.group):
+                    self._left = record
         self.former.load(records)
         self._renew_pool(self.schema)
         self.ages.load(records, {node for node, _ in (*self.rows, *self.sealed)}, now)
@@ -291,6 +298,7 @@ class Ledger:
     def drop(self, node: str, incarnation: Incarnation | None, now: Now) -> None:
         """Remove one incarnation, and close it; None: the sealed row of closed ones."""
         self._wall(now)
+        self._leave(1)
         if incarnation is None:
             self._drop_sealed(node)
         elif (node, incarnation) in self.rows:
@@ -316,6 +324,16 @@ class Ledger:
                 if row and row.from_client and silence > self._settings.seal_after_s:
                     self.seal(node, incarnation)
                     self._refresh(node)
+
+    @property
+    def left(self) -> int:
+        """How often rows have left the sums, here and at aggregators below; it never falls."""
+        below = (row.report.left for row in self.rows.values() if not row.from_client)
+        return self._left + sum(below)
+
+    def _leave(self, times: int) -> None:
+        if times and self.schema.clip is not None:
+            self._left = self.changes["left", self.group] = self._left + times
 
     @property
     def schema(self) -> Schema:
@@ -431,7 +449,9 @@ class Ledger:
     def _delete_row(self, node: str, incarnation: Incarnation) -> Row:
         self.changes[self._key(node, incarnation)] = None
         self.presence.end(node, incarnation)
-        return self.rows.pop((node, incarnation))
+        row = self.rows.pop((node, incarnation))
+        self._leave(0 if row.from_client else row.report.left)
+        return row
 
     def _drop_sealed(self, node: str, drops: Callable[[str], bool] = lambda _: True) -> None:
         for name, fingerprint in list(self.sealed):

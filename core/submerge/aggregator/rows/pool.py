@@ -111,6 +111,8 @@ class Pool:
         histories: Histories | None = None,
         earlier: Mapping[str, Schema] | None = None,
     ) -> None:
+        if schema.clip is not None:  # where noise is added, each row counts alike
+            robust, rule = False, None
         self.schema, self.fingerprint, self.reference = schema, schema.fingerprint, reference
         self.earlier = {} if earlier is None else earlier
         self.latest, self.now = math.inf, (0.0, math.nan)

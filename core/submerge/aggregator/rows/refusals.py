@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from submerge.aggregator.rows.presence import AHEAD_S
+from submerge.pca.subspace import Subspace
+from submerge.pca.whole_scatter import WholeScatter
 from submerge.protocol.messages import Reason, Report
 from submerge.protocol.summaries import Summaries, Summary
 from submerge.schema import Schema
@@ -24,6 +26,10 @@ def fits(report: Report, schema: Schema, summaries: Summaries) -> bool:
         return False
     if summary is None:
         return True
+    # Noise is added to sums of rows alone, and whole numbers need no room for rounding.
+    other = isinstance(summary, Subspace | WholeScatter) or summary.weight > learnt
+    if schema.clip is not None and other:
+        return False
     return weighs_as_counted(summary, learnt, schema) and summaries.fits(schema, summary)
 
 

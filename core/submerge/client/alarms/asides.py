@@ -143,7 +143,7 @@ class Asides:
         for alarm in reversed(log.alarms if several else ()):
             blame = _blame_of(log, alarm)
             channels = blame >= max(NAMED * blame.max(), TINY)
-            if alarm.is_open and alarm.is_quiet and channels.any() and found._may(channels):
+            if alarm.is_open and alarm.provisional and channels.any() and found._may(channels):
                 own = replace(log, alarms=(alarm,), beside=(), blame=blame, held_s=0.0)
                 own = replace(own, peak=PeakRow.kept(alarm, log.channels))
                 found = replace(found, each=(*found.each, Aside(own, channels)))
@@ -188,7 +188,7 @@ class Asides:
         """Return it after rows of the open alarm; and whether to look for its channels now."""
         alarm, log = detector.log.open, detector.log
         # Scores of files are those of all channels, next to the limits that they are told with.
-        quiet = alarm is not None and alarm.is_quiet and detector.counts_rows
+        quiet = alarm is not None and alarm.provisional and detector.counts_rows
         if alarm is None or not quiet or not log.blame.any():
             return replace(self, number=0, rows=0), False
         before = self.rows if alarm.number == self.number else 0
@@ -264,6 +264,7 @@ class Asides:
     ) -> tuple[Asides, AlarmDetector]:
         """Return both with a person's verdict on one."""
         log = aside.log.with_verdict(aside.alarm.number, "accepted" if accept else "rejected")
+        detector = detector.with_normal(aside.alarm.number) if accept else detector
         log = replace(log, alarms=(log.alarms[0].over(at),)) if accept else log
         one = replace(aside, log=log)
         confirmed = detector.log.confirmed + log.confirmed - aside.log.confirmed

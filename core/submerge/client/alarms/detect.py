@@ -42,12 +42,13 @@ from submerge.client.alarms.detector import (
     rows_needed,
 )
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.client.alarms.log import AlarmLog, Evidence, last_errors
+from submerge.client.alarms.log import AlarmLog, Evidence, devices_of, last_errors
 from submerge.judge.decision import Decision, Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
 from submerge.protocol.machine import Now
 from submerge.protocol.settings import AlarmSettings
+from submerge.stats.departures import TELLS, Departures
 from submerge.stats.duty import DutyCycles
 from submerge.stats.smoothing import newest_scores
 from submerge.stats.statistic import STATISTICS, By, averaged
@@ -107,7 +108,7 @@ def watch(
 def hear(
     detector: AlarmDetector, rows: Array, passed_s: float, wall: float, version: int
 ) -> AlarmDetector:
-    """Take rows as they come, (n, channels), NaN for gaps: channels may stay silent, or on."""
+    """Take rows as they come, (n, channels), NaN for gaps: what channels do, each for itself."""
     (n, channels), log = rows.shape, detector.log
     silent = detector.silences or SilentChannels.none(channels)
     silences = silent.after(np.isnan(rows), passed_s / n)
@@ -117,12 +118,26 @@ def hear(
     cycles = duty.after(rows, passed_s / n, often)
     fell_silent, stays = silences.long & ~silent.long, cycles.too_long(often)
     came_to_stay = stays & ~duty.too_long(often)
-    if any(alarm.is_open for alarm in log.beside) or (fell_silent | came_to_stay).any():
+    before = detector.departures or Departures.none(channels)
+    departures = before.after(rows, passed_s / n)
+    # Of the rows before alarms by scores are known: those of this block go first.
+    jumped, each_s = before.far & departures.far, passed_s / n
+    for j in np.flatnonzero(jumped).tolist():
+        since = wall - (abs(float(departures.out[j])) + TELLS) * each_s
+        jumped[j] = not log.names(log.channels[j], since)
+    begins = fell_silent | came_to_stay | jumped
+    if any(alarm.is_open for alarm in log.beside) or begins.any():
         log = log.hear("silent", silences.lasting > 0, fell_silent, wall, version)
         together = cycles.together(came_to_stay)
         log = log.hear("duty", stays | together, together, wall, version)
-        log = log.staying(cycles, wall, detector.scaling)
-    return replace(detector, log=log, silences=silences, duty=cycles)
+        early = not detector.limits.promised
+        away = np.abs(departures.out)
+        for since in sorted({0.0, *away[jumped].tolist()}):  # what began together is one alarm
+            began = jumped & (away == since)
+            log = log.hear("jump", away > 0, began, wall, version, early=early)
+        log = log.showing("duty", cycles.shown, wall, detector.scaling)
+        log = log.showing("jump", departures.shown, wall, detector.scaling)
+    return replace(detector, log=log, silences=silences, duty=cycles, departures=departures)
 
 
 def _watch(
@@ -427,7 +442,7 @@ def _blame(
     if evidence is None or not len(rows):
         return log
     rows, n = rows[-BLAME_ROWS:], len(rows)
-    log, left = log.accuse(evidence.shares(rows), n), evidence.left(rows)
+    log, left = log.accuse(evidence.shares(rows), n), evidence.left(rows, devices_of(log.channels))
     if left is None:
         return log
     return log.remaining(left, limits.ordinary.get("ewma", 0.0), evidence.scores.pairs)

@@ -24,6 +24,7 @@ from submerge.protocol.score_trail import MINUTE_S
 from submerge.protocol.settings import AlarmSettings
 from submerge.schema import Scaling
 from submerge.stats.block_maxima import BlockMaxima, statistics
+from submerge.stats.departures import Departures
 from submerge.stats.duty import DutyCycles
 from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.smoothing import ewma
@@ -226,6 +227,7 @@ class AlarmDetector:
     closeness: Closeness = NOT_CLOSE  # of the newest minute's rows; at least 1 with a channel stuck
     silences: SilentChannels | None = None
     duty: DutyCycles | None = None
+    departures: Departures | None = None
 
     @classmethod
     def of(
@@ -350,12 +352,18 @@ class AlarmDetector:
         log, channels = self.log.end(at, settled=True), self.channels.relocated(moved)
         return replace(self, log=log, channels=channels, recent=RecentScores(), errors=())
 
+    def begun_again(self, at: float) -> AlarmDetector:
+        """Return it with the open alarm ended, and without the typical errors of channels."""
+        new = self.settle(at)
+        scale = ResidualScale.none(len(new.channels.residual_scale.squares))
+        return replace(new, channels=replace(new.channels, residual_scale=scale))
+
     def with_own_limits(self, at: float) -> AlarmDetector:
         """Return it with provisional limits of its own, if the group has none that are rarer."""
         # A quiet alarm ends with the promised limits: what is unusual by these begins again. An
         # alarm by promised limits is not compared with others: without them it stays open.
         if self.limits.promised:
-            if not self.log.is_quiet:
+            if not self.log.is_provisional:
                 return self
             return replace(self, log=self.log.end(at), recent=self.recent.finite)
         if self.log.serious is not None:
@@ -429,25 +437,36 @@ class AlarmDetector:
 
         spares : Whether scores may be as high as they were from now on.
         """
-        log, duty = self.log.with_verdict(number, "accepted" if accept else "rejected"), self.duty
+        log = self.log.with_verdict(number, "accepted" if accept else "rejected")
         if log is self.log:
             return self
-        if accept:
-            stays = {c for a in log.beside if a.number == number and a.is_open for c, _ in a.top}
-            ended = (each.over(at) if each.number == number else each for each in log.beside)
-            log = replace(log, beside=tuple(ended))
-            if duty is not None and stays:
-                duty = duty.normal(np.array([channel in stays for channel in log.channels]))
+        if not accept:
+            return replace(self, log=log)
+        new = self.with_normal(number)
+        stays = {c for a in log.beside if a.number == number and a.is_open for c, _ in a.top}
+        ended = (each.over(at) if each.number == number else each for each in log.beside)
+        log = replace(log, beside=tuple(ended))
+        if new.duty is not None and stays:
+            stay = np.array([channel in stays for channel in log.channels])
+            new = replace(new, duty=new.duty.normal(stay))
         alarm = self.log.open
-        if not accept or alarm is None or alarm.number != number:
-            return replace(self, log=log, duty=duty)
+        if alarm is None or alarm.number != number:
+            return replace(new, log=log)
         # Everything in the alarm is normal from now on, whatever raised it.
         return replace(
-            self,
+            new,
             log=replace(log, excused=log.excused | frozenset(self.stuck)).end(at),
             hours=self.hours.spare(alarm.worst, self.judged_by, self.limits),
             recent=self.recent.finite,
         )
+
+    def with_normal(self, number: int) -> AlarmDetector:
+        """Return it with channels of an open alarm where they are: they are no further away."""
+        found = {c for a in self.log.listed if a.number == number and a.is_open for c, _ in a.top}
+        if self.departures is None or not found:
+            return self
+        channels = np.array([channel in found for channel in self.log.channels])
+        return replace(self, departures=self.departures.normal(channels))
 
 
 # ChannelState: the typical prediction error of each channel of a node, and which ones are stuck.

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from submerge.protocol.settings import AlarmSettings
 from submerge.stats.block_length import block_length_s
@@ -30,6 +31,7 @@ from submerge.stats.block_maxima import (
     REACH,
     WINDOW_S,
     BlockMaxima,
+    above,
     drawn,
     enough,
     independent,
@@ -143,6 +145,39 @@ class AlarmLimits:
         # their limit all the time, and those of few seldom.
         most = self.known.get(kind, 0.0)
         return (1 + min(self.ordinary[kind] / most, 1.0)) / 2 if most > 0 else 1.0
+
+
+class OtherRate(NamedTuple):
+    """What another rate of false alarms would do to the limits of a node or a group."""
+
+    factors: Mapping[By, float]  # of each limit
+    more: float  # blocks that would exceed a limit and do not now, fewer if negative
+    span_s: float  # time of all blocks
+
+
+def other_rate(
+    maxima: BlockMaxima | None,
+    settings: AlarmSettings,
+    per_s: float,
+    kinds: tuple[By, ...],
+    own: BlockMaxima | None = None,
+) -> OtherRate | None:
+    """Return what limits would be at another rate; None unless they keep their promise at both."""
+    settings = replace(settings, settle_s=1e-9)  # that is over
+    then = replace(settings, at_most_per_s=per_s)
+    now, new = (AlarmLimits.of(maxima, each, kinds, own=own) for each in (settings, then))
+    if maxima is None or not (now.promised and new.promised):
+        return None
+    both = [kind for kind in now.known if kind in new.known]
+    over = [
+        above(maxima.of(kind), new.known[kind]) - above(maxima.of(kind), now.known[kind])
+        for kind in both
+    ]
+    return OtherRate(
+        {kind: new.known[kind] / now.known[kind] for kind in both},
+        sum(over) * independent(len(both)) / len(both),
+        maxima.span_s,
+    )
 
 
 def _missing_s(

@@ -7,8 +7,9 @@ that are set aside (`asides`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,9 +20,9 @@ from submerge.client.alarms.limits import AlarmLimits
 from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores
-from submerge.pca.expectation import TINY
 from submerge.pca.reconstruct import NO_PAIRS, SURE, Pairs
 from submerge.protocol.alarm_status import (
+    BESIDE,
     MOST_OF_NODE,
     REMEMBERED,
     TOP,
@@ -33,13 +34,26 @@ from submerge.protocol.alarm_status import (
     most_urgent_first,
 )
 from submerge.schema import Scaling
-from submerge.stats.duty import DutyCycles
+from submerge.stats.duty import Shown
 from submerge.stats.statistic import By
 
 # Evidence: which channels the rows of an alarm speak against, and by how much in their units.
 #
 # Errors of the `of` - 1 rows before a block are remembered: they may be of the alarm. Blame may
 # change after its highest row, so that row is kept for all channels (`PeakRow`).
+
+
+Devices = tuple[tuple[int, ...], ...]
+
+
+@lru_cache
+def devices_of(channels: tuple[str, ...]) -> Devices:
+    """Return the channels that one device measures, `device/field`, where there are several."""
+    found: dict[str, list[int]] = {}
+    for j, channel in enumerate(channels):
+        found.setdefault(channel.rpartition("/")[0] or channel, []).append(j)
+    # What has most of the channels is the machine.
+    return tuple(tuple(each) for each in found.values() if 1 < len(each) <= len(channels) / 2)
 
 
 class PeakRow(NamedTuple):
@@ -106,14 +120,15 @@ class Evidence:
         known = rows[rows >= -self.before] + self.before
         return np.asarray(self.scores.blame(known).sum(axis=0) / max(1, len(known)))
 
-    def left(self, rows: npt.NDArray[np.intp]) -> Array | None:
-        """Return squared distances without each channel and, last, with all: (n, channels + 1)."""
-        rows, expected = rows[rows >= 0], self.scores.expected
-        if not self.explains or "distance" not in self.scores.even or expected is None:
+    def left(self, rows: npt.NDArray[np.intp], devices: Devices) -> Array | None:
+        """Return squared distances without each device and, last, with all: (n, channels + 1)."""
+        rows, scorer = rows[rows >= 0], self.scores.scorer if self.explains else None
+        if scorer is None or scorer.expected is None or "distance" not in self.scores.even:
             return None
-        falls = np.square(self.scores.errors[rows + self.before]) / np.maximum(expected, TINY)
-        falls = np.pad(np.nan_to_num(falls), ((0, 0), (0, 1)))
-        return np.asarray(self.scores.even["distance"][rows, None] - falls)
+        falls = scorer.falls(np.nan_to_num(self.scores.errors[rows + self.before]), devices)
+        return np.asarray(
+            self.scores.even["distance"][rows, None] - np.pad(falls, ((0, 0), (0, 1)))
+        )
 
     def at(self, row: int, ratio: float) -> PeakRow:
         """Return one of the block's rows in units, whose score is `ratio` times its limit."""
@@ -148,6 +163,10 @@ BLAMED = 256
 MOST_LEFT, MOST_OF_IT = 1.5, 0.14
 """Most that may be left of squared distances without one channel for an alarm to look like a
 sensor's: over the highest of an ordinary block, or of what they exceed that by."""
+
+TOLD, AWAY_S, WORSE = 3, 86_400.0, 2.0
+"""An alarm of a channel that people were told of so often, each within that time of the end of the
+one before, is repeated; unless it is that many times worse than all of those."""
 
 PATIENCE, LESS = 2.0, 0.125
 """Longest time that rows of a quiet alarm are withheld, over that between false alarms: its
@@ -192,12 +211,12 @@ class AlarmLog:
 
     @property
     def serious(self) -> Alarm | None:
-        """The open alarm, unless it is quiet."""
-        return self.open if self.open is not None and self.open.is_serious else None
+        """The open alarm, unless it is provisional."""
+        return None if self.is_provisional else self.open
 
     @property
-    def is_quiet(self) -> bool:
-        return self.open is not None and self.open.is_quiet
+    def is_provisional(self) -> bool:
+        return self.open is not None and self.open.provisional
 
     @property
     def withholds(self) -> bool:
@@ -210,9 +229,13 @@ class AlarmLog:
     @property
     def longest_s(self) -> float:
         """How long rows of the open alarm are withheld without a verdict."""
-        return min(
-            self.max_withheld_s, self.patience * self.provisional_s if self.is_quiet else math.inf
-        )
+        patience_s = self.patience * self.provisional_s if self.is_provisional else math.inf
+        return min(self.max_withheld_s, patience_s)
+
+    def names(self, channel: str, since: float) -> bool:
+        """Return whether an open alarm names a channel first; a quiet one has begun since."""
+        told = (a for a in self.listed if a.is_open and (a.began >= since or not a.provisional))
+        return any(channel in dict((*a.first[:1], *a.top[:1])) for a in told)
 
     def begin(self, at: float, cause: Cause, version: int, limits: AlarmLimits) -> AlarmLog:
         """Return it with an alarm; it counts as raised where limits keep their promise."""
@@ -236,7 +259,16 @@ class AlarmLog:
         number = max(int(at * 1000), 1, *(alarm.number + 1 for alarm in earlier))
         return Alarm(self.node, number, at, at, 0.0, 0.0, cause, (), version)
 
-    def hear(self, cause: Cause, lasts: Mask, begins: Mask, at: float, version: int) -> AlarmLog:
+    def hear(
+        self,
+        cause: Cause,
+        lasts: Mask,
+        begins: Mask,
+        at: float,
+        version: int,
+        *,
+        early: bool = False,
+    ) -> AlarmLog:
         """Return it where a cause lasts for some channels, and begins for others: (channels,)."""
         over = {self.channels[j] for j in np.flatnonzero(~lasts)}
         open_ones = [alarm for alarm in self.beside if alarm.is_open and alarm.cause == cause]
@@ -249,7 +281,9 @@ class AlarmLog:
         new = [channel for channel in new if channel not in known]
         if new:
             top = tuple((channel, 1 / len(new)) for channel in new[:TOP])
-            alarm = replace(self._new(at, cause, version), top=top, first=top)
+            new_one = self._new(at, cause, version)
+            alarm = replace(new_one, top=top, first=top, provisional=early)
+            alarm = replace(alarm, repeated=self._is_repeated(alarm))
             if len(new) == 1:
                 alarm = replace(alarm, looks=Looks("sensor", len(self.channels) - 1, 0.0))
             held = [each for each in beside if each.is_open]
@@ -257,23 +291,22 @@ class AlarmLog:
             beside = (alarm, *held, *ended[: max(0, REMEMBERED - 1 - len(held))])
         return replace(self, beside=beside)
 
-    def staying(self, cycles: DutyCycles, at: float, scaling: Scaling | None) -> AlarmLog:
-        """Return it with how long channels stay at one state: since when, at what, and how long."""
+    def showing(
+        self, cause: Cause, shown: Callable[[int], Shown], at: float, scaling: Scaling | None
+    ) -> AlarmLog:
+        """Return it with how far the first channels of such alarms have come, by their indices."""
         beside = list(self.beside)
         for i, alarm in enumerate(beside):
-            if not alarm.is_open or alarm.cause != "duty":
+            if not alarm.is_open or alarm.cause != cause:
                 continue
             channel, j = alarm.top[0][0], self.channels.index(alarm.top[0][0])
-            times = float(cycles.run_s[j] / max(cycles.longest_s[j], 1.0))
+            since_s, times, *levels = shown(j)
             if alarm.worst and times < alarm.worst + 1:
                 continue
-            value, other = float(cycles.low[j]), float(cycles.high[j])
             if scaling is not None:
-                value, other = (scaling.offset[j] + scaling.scale[j] * x for x in (value, other))
-            if cycles.state[j] == 1:
-                value, other = other, value
-            began = alarm.began if alarm.worst else at - float(cycles.run_s[j])
-            off = (Deviation(channel, value, other),)
+                levels = [scaling.offset[j] + scaling.scale[j] * each for each in levels]
+            began = alarm.began if alarm.worst else at - since_s
+            off = (Deviation(channel, *levels),)
             beside[i] = replace(alarm, began=began, worst=times, peaked=at, deviations=off)
         return replace(self, beside=tuple(beside))
 
@@ -283,7 +316,25 @@ class AlarmLog:
         if ratio <= alarm.worst:
             return self
         cause = alarm.cause if alarm.cause == "stuck" else cause
-        return self._amend(worst=ratio, cause=cause, peaked=at)
+        log = self._amend(worst=ratio, cause=cause, peaked=at)
+        if cause == "stuck" or (alarm.worst and not alarm.repeated):
+            return log
+        return log._amend(repeated=log._is_repeated(log.alarms[0]))
+
+    def _is_repeated(self, alarm: Alarm) -> bool:
+        """Return whether people were told often enough of alarms like a new one."""
+        told, worst, since = 0, 0.0, alarm.began
+        known = self.beside if alarm.cause in BESIDE else self.alarms
+        for each in sorted(known, key=lambda each: -each.began):
+            if each.number == alarm.number or each.provisional:
+                continue
+            if dict(each.top[:1]).keys() != dict(alarm.first[:1]).keys():
+                continue
+            if since - each.ended > AWAY_S or each.verdict == "rejected":
+                break
+            told += TOLD if each.repeated else 1  # those before it may be forgotten
+            worst, since = max(worst, each.worst), each.began
+        return told >= TOLD and alarm.worst <= WORSE * worst
 
     def hold(self, rows: int, each_s: float) -> tuple[AlarmLog, int]:
         """Return it after more rows of the open alarm, and how many of them are withheld."""
@@ -320,7 +371,10 @@ class AlarmLog:
         least, whole = max(float(more[:-2].min() / rows), 0.0), float(more[-2] / rows)
         is_one = least <= max(MOST_LEFT * usual, usual + MOST_OF_IT * (whole - usual))
         like: Literal["sensor", "process"] = "sensor" if is_one else "process"
-        looks = Looks(like, channels - 1, least / usual, log._is_of_twins(pairs))
+        one, devices = int(more[:-2].argmin()), devices_of(log.channels)
+        device = next((each for each in devices if one in each), (one,))
+        twins = len(device) == 1 and log._is_of_twins(pairs)
+        looks = Looks(like, channels - len(device), least / usual, twins)
         return log._amend(looks=looks)
 
     def _is_of_twins(self, pairs: Pairs) -> bool:
@@ -356,11 +410,11 @@ class AlarmLog:
         return replace(self, alarms=alarms[: REMEMBERED + 1])
 
     def quiet_causes(self, before: AlarmLog) -> frozenset[str]:
-        """Return the causes of quiet alarms that have ended since, without a verdict."""
+        """Return the causes of provisional alarms that have ended since, without a verdict."""
         if self.alarms is before.alarms:
             return frozenset()
         known = {each.number for each in before.alarms if not each.is_open}
-        ended = (each for each in self.alarms if each.is_quiet and not each.is_open)
+        ended = (each for each in self.alarms if each.provisional and not each.is_open)
         return frozenset(e.cause for e in ended if not e.verdict and e.number not in known)
 
     def with_verdict(self, number: int, verdict: Verdict) -> AlarmLog:

@@ -8,8 +8,10 @@ after `LONGEST_S`. For a quiet alarm the time between false alarms stands for th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from submerge.client.alarms.log import LESS, PATIENCE
 from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores, ScoringModel
+from submerge.pca.expectation import TINY
 from submerge.stats.block_maxima import statistics
 from submerge.stats.node_mean import SETTLED_S, OwnMean
 
@@ -32,6 +35,26 @@ GROWTH = 1.1
 
 LONGEST_S = 4 * SETTLED_S
 """Longest time that a mean covers: a mean of weeks would hide how a fault grows."""
+
+
+class OpenDays(NamedTuple):
+    """How far off the rows of an open alarm are, in mean logarithms: on this day and before."""
+
+    passed_s: float = 0.0
+    rows: int = 0
+    total: float = 0.0
+    before: float = -math.inf
+    alike: bool = False  # whether a day has just ended that was not worse
+
+    def after(self, distances: Array, passed_s: float) -> OpenDays:
+        """Return it after rows with distances (n,)."""
+        # A spread, unlike a level, differs from day to day: of means the highest rows would decide.
+        total = self.total + float(np.log(np.maximum(distances, TINY)).sum())
+        rows, passed_s = self.rows + len(distances), self.passed_s + passed_s
+        if passed_s < SETTLED_S:
+            return OpenDays(passed_s, rows, total, self.before)
+        mean = total / rows
+        return OpenDays(before=mean, alike=mean <= self.before + math.log(GROWTH))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,5 +144,5 @@ class NewLevel:
 
 def lasting_s(detector: AlarmDetector) -> float:
     """Return how long a level has to last: a day, or less for a quiet alarm."""
-    early = detector.counts_rows and detector.log.is_quiet
+    early = detector.counts_rows and detector.log.is_provisional
     return min(SETTLED_S, detector.log.provisional_s) if early else SETTLED_S

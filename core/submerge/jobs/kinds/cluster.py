@@ -1,7 +1,7 @@
 """ClusterJob: spectral clustering of all rows of a fleet: kernel scores that merge, then k-means.
 
 Its phases are in docs/jobs.md, the mathematics in `submerge.kernel.spectral`. No row travels,
-and no score of a row but where it is a cluster of its own (`KMeansJob`).
+and no score of fewer than five (`KMeansJob`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from submerge.jobs.kind import (
     AnswerArray,
     JobAnswer,
     JobSetting,
+    OfSums,
     PhaseDown,
     check_known,
     number_of,
@@ -35,8 +36,9 @@ from submerge.jobs.kinds.cluster_scores import (
     check_scores,
     spec_numbers,
 )
-from submerge.jobs.kinds.kmeans import OF_DISTANCES, KMeansJob
+from submerge.jobs.kinds.kmeans import OF_DISTANCES, GroupsOfRows, KMeansJob
 from submerge.jobs.kinds.kpca.settings import kernel_setting, one_of
+from submerge.jobs.masks import MASKED
 from submerge.jobs.points import MOST_HELD, JobPoints, check_squares, seed_of
 from submerge.jobs.roster import MOST_MEMBERS
 from submerge.kernel.spectral import FACTORS, SPARE, directions, eigengap, maps_around, summary_of
@@ -133,7 +135,7 @@ class ClusterState(NamedTuple):
     of_kmeans: Any
 
 
-class ClusterJob:
+class ClusterJob(OfSums):
     """Spectral clustering of all rows of a fleet, by kernel scores."""
 
     listed = (
@@ -143,7 +145,7 @@ class ClusterJob:
         JobSetting("nu", "number", "Of a Matern kernel, 1.5 or 2.5.", "1.5"),
         JobSetting("features", "whole", f"Random features, at most {MOST_DIM}.", "512"),
         JobSetting("map", "text", f"Their kind: {', '.join(get_args(Kind))}.", "orthogonal"),
-        *KMeansJob.listed[1:],
+        *(each for each in KMeansJob.listed[1:] if each is not MASKED),
     )
     answers = (
         AnswerArray("map", "The feature map's spec: the bytes of its text."),
@@ -189,17 +191,14 @@ class ClusterJob:
             return None, packed(found, self._rank)
         if down.phase == "seed":
             scores = KernelScores(self._maps(down)[0], down.arrays["mean"], down.arrays["basis"])
-            memory = JobPoints(scores(points.rows), scores(points.held_out))
-        return memory, self._kmeans.contribute(None, down, memory, node)[1]
+            of_scores = points._replace(rows=scores(points.rows), held_out=scores(points.held_out))
+            memory = GroupsOfRows.of(of_scores)
+        return self._kmeans.contribute(memory, down, points, node)
 
     def bytes_for(self, rows: int) -> int:
         """Return that of rows and summaries; features are held of some rows at once."""
         features = self._dim * (6 * self._rank + 256)
         return 8 * (4 * rows * self._width + features) + self._kmeans.bytes_for(rows)
-
-    def points_in(self, down: PhaseDown, up: Arrays) -> int:
-        """Return 0: it contributes sums, directions of features, and centers of scores."""
-        return 0
 
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Pool moments, merge summaries, or do as k-means does."""

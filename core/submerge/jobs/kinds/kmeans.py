@@ -4,15 +4,16 @@
     lloyd     counts and sums of the rows nearest to each center; as often as it takes
     measure   counts and squared distances at the last centers, also of rows that were held out
 
+All that goes up is of whole groups of near rows, the same in all rounds and jobs (`row_groups`),
+but for distances of rows held out: in steps, once an attempt, the nearer half as the median.
+
 The sample is merged exactly: each center has the key -log(u) / weight (Efraimidis & Spirakis, IPL
-2006), and the `sample` smallest of all stay, in any tree (weights: Cohen & Kaplan, PODC 2007). No
-sum is of fewer than five rows of a participant. From 40 rows a participant on this
-costs some two per cent of the final cost; with 5 to 15 rows it may be twice as high.
+2006), and the `sample` smallest of all stay, in any tree (weights: Cohen & Kaplan, PODC 2007).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,21 +21,24 @@ import numpy as np
 from submerge._linalg import Array
 from submerge.errors import PeerError, UsageError
 from submerge.features.draws import logarithm
-from submerge.jobs.arrays import Arrays, added, check_at_most, check_counts, expect
+from submerge.jobs.arrays import Arrays, Shapes, added, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import (
     KEEP,
     AnswerArray,
     JobAnswer,
     JobSetting,
+    OfSums,
     PhaseDown,
     check_known,
     flag_of,
     number_of,
     whole_of,
 )
+from submerge.jobs.masks import MASKED
 from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints, draws, seed_of
 from submerge.jobs.roster import MOST_MEMBERS
+from submerge.jobs.row_groups import FEWEST, near_groups
 from submerge.kernel import kmeans_rounds
 
 # The grid is the same everywhere, an eighth of an octave a step, so counts of several
@@ -92,7 +96,26 @@ class LloydState(NamedTuple):
     before: float = np.inf
 
 
-class KMeansJob:
+class GroupsOfRows(NamedTuple):
+    """A participant's memory: its rows by group, those held out too, and whether it measured."""
+
+    learnt: kmeans_rounds.ClusterTally
+    held_out: kmeans_rounds.ClusterTally
+    rows_out: Array  # of `held_out`
+    measured: bool = False
+
+    @classmethod
+    def of(cls, points: JobPoints) -> GroupsOfRows:
+        groups = near_groups(points.rows) if points.groups is None else points.groups
+        out = near_groups(points.held_out) if points.groups_out is None else points.groups_out
+        return cls(
+            kmeans_rounds.group_tally(points.rows, groups, FEWEST),
+            kmeans_rounds.group_tally(points.held_out, out, FEWEST),
+            points.held_out if len(points.held_out) >= FEWEST else points.held_out[:0],
+        )
+
+
+class KMeansJob(OfSums):
     """k-means of all rows of a fleet."""
 
     listed = (
@@ -112,6 +135,7 @@ class KMeansJob:
         ),
         JobSetting("starts", "whole", "How often these are made; the best are taken.", "10"),
         KEEP,
+        MASKED,
     )
     answers = (
         AnswerArray("centers", "Each cluster's mean, (k, width).", "rows"),
@@ -132,40 +156,52 @@ class KMeansJob:
         self._sample = whole_of(settings, "sample", size, least=self._k, most=MOST_SAMPLE)
         self._starts = whole_of(settings, "starts", 10, least=1, most=100)
         flag_of(settings, "keep")
+        self._masked = flag_of(settings, "masked")
         self._seed, self._width = seed_of(settings), width
+        of_rows, places = {"counts": (self._k,), "cost": (1,)}, (self._k, width)
+        self.sums: Mapping[str, Shapes] = {
+            "grow": {"counts": (self._k,), "sums": places, "squares": places},
+            "lloyd": {**of_rows, "sums": places},
+            "measure": {**of_rows, "held_out": (2,), "distances": (len(EDGES) + 1,)},
+        }
 
     def first(self) -> tuple[Any, PhaseDown]:
+        if self._masked:
+            return LloydState(), PhaseDown("grow", {"centers": np.zeros((self._k, self._width))})
         return LloydState(), PhaseDown("seed", {})
 
     def contribute(
         self, memory: Any, down: PhaseDown, points: JobPoints, node: str
     ) -> tuple[Any, Arrays]:
-        """Return a sample of centers, or counts and sums of the rows."""
+        """Return a sample of centers, or counts and sums of the rows; memory: groups' tallies."""
+        if memory is None:
+            memory = GroupsOfRows.of(points)
+        learnt, held_out = memory.learnt, memory.held_out
         if down.phase == "seed":
-            return None, self._seeds(points.rows, node)
+            return memory, self._seeds(learnt, node)
         centers = down.arrays["centers"]
-        found = kmeans_rounds.tally(points.rows, centers)
-        cost = np.array([found.cost])
+        found = kmeans_rounds.tally(learnt.means, centers, learnt.counts)
+        if down.phase == "grow":
+            labels = kmeans_rounds.nearest(learnt.means, centers)[0]
+            squares = np.zeros_like(centers)
+            off = np.square(learnt.means - centers[labels]) * learnt.counts[:, None]
+            np.add.at(squares, labels, off)
+            return memory, {"counts": found.counts, "sums": found.sums, "squares": squares}
+        told = {"counts": found.counts, "cost": np.array([found.cost + learnt.cost])}
         if down.phase == "lloyd":
-            sent = kmeans_rounds.small_left_out(found)
-            return None, {"counts": sent.counts, "sums": sent.sums, "cost": cost}
-        squares = kmeans_rounds.nearest(points.held_out, centers)[1]
-        held_out = np.array([float(len(squares)), float(squares.sum())])
-        distances = distance_counts(squares)
-        return None, {
-            "counts": found.counts,
-            "cost": cost,
-            "held_out": held_out,
-            "distances": distances,
-        }
+            return memory, {**told, "sums": found.sums}
+        if memory.measured:
+            raise UsageError("distances are measured once an attempt")
+        out = kmeans_rounds.tally(held_out.means, centers, held_out.counts)
+        squares = kmeans_rounds.nearest(memory.rows_out, centers)[1]
+        # Limits are far out. What is nearer tells where a row is.
+        squares = np.maximum(squares, np.median(squares)) if len(squares) else squares
+        told["held_out"] = np.array([float(len(squares)), out.cost + held_out.cost])
+        return memory._replace(measured=True), {**told, "distances": distance_counts(squares)}
 
     def bytes_for(self, rows: int) -> int:
         """Return that of copies of the rows, of centers, and of distances of some rows at once."""
         return 8 * (4 * rows + 8 * self._k) * self._width + (4 << 20)
-
-    def points_in(self, down: PhaseDown, up: Arrays) -> int:
-        """Return 0: what it contributes are counts, sums and centers."""
-        return 0
 
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Keep the smallest keys; or add up, in order."""
@@ -173,14 +209,16 @@ class KMeansJob:
             return self._smallest({n: np.concatenate([up[n] for up in ups]) for n in ups[0]})
         return added(ups)
 
-    def spread(self, down: PhaseDown, up: Arrays) -> None:
-        """Settle nothing."""
-
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Make the first centers, move them, or end."""
         if down.phase == "seed":
             return LloydState(), PhaseDown("lloyd", {"centers": self._first_centers(up)})
         centers = down.arrays["centers"]
+        if down.phase == "grow":
+            grown, ends = self._grown(centers, up)
+            ends |= state.steps == 2 * self._k.bit_length()
+            following = LloydState() if ends else LloydState(state.steps + 1)
+            return following, PhaseDown("lloyd" if ends else "grow", {"centers": grown})
         if down.phase == "measure":
             kept = {name: up[name] for name in ("counts", "cost", "held_out")}
             return JobAnswer({"centers": centers, **kept, **distance_limits(up["distances"])})
@@ -193,7 +231,7 @@ class KMeansJob:
 
     def check_down(self, down: PhaseDown) -> None:
         """Refuse other phases, and centers of another shape."""
-        if down.phase not in ("seed", "lloyd", "measure"):
+        if down.phase not in ("grow" if self._masked else "seed", "lloyd", "measure"):
             raise PeerError(f"kmeans has no phase {down.phase[:40]!r}")
         expect(down.arrays, {} if down.phase == "seed" else {"centers": (self._k, self._width)})
 
@@ -212,17 +250,15 @@ class KMeansJob:
                 raise PeerError("a key is a draw over a weight", kind="range")
             check_at_most("centers", up["points"], LARGEST_READING, clients)
             return
-        shapes: dict[str, tuple[int | None, ...]] = {"counts": (k,), "cost": (1,)}
-        lloyd = down.phase == "lloyd"
-        measured = {"held_out": (2,), "distances": (len(EDGES) + 1,)}
-        shapes |= {"sums": (k, width)} if lloyd else measured
+        shapes = self.sums[down.phase]
         expect(up, shapes)
         if any((up[name] < 0).any() for name in shapes if name != "sums"):
             raise PeerError("counts and costs are not negative", kind="range")
         check_counts(up["counts"], rows)
         farthest = width * (2.0 * LARGEST_READING) ** 2
-        check_at_most("costs", up["cost"], rows * farthest, clients)
-        if lloyd:
+        for name in {"cost", "squares"} & set(shapes):
+            check_at_most(f"sums of {name}", up[name], rows * farthest, clients)
+        if "sums" in shapes:
             largest = up["counts"][:, None] * LARGEST_READING
             check_at_most("sums", up["sums"], largest, clients)
         else:
@@ -230,14 +266,12 @@ class KMeansJob:
             check_at_most("costs", up["held_out"][1:], up["held_out"][0] * farthest, clients)
             check_distance_counts(up["distances"], float(up["held_out"][0]))
 
-    def _seeds(self, rows: Array, node: str) -> Arrays:
+    def _seeds(self, learnt: kmeans_rounds.ClusterTally, node: str) -> Arrays:
         """Return the centers of a participant's own clusters, by ascending key."""
-        if not len(rows):
-            return {"keys": np.empty(0), "weights": np.empty(0), "points": rows}
-        summary = kmeans_rounds.local_summary(
-            rows, self._k, StreamOfDraws(self._seed, node, self._k)
-        )
-        found = kmeans_rounds.small_joined(summary)
+        if not len(learnt.counts):
+            return {"keys": np.empty(0), "weights": np.empty(0), "points": learnt.sums}
+        stream = StreamOfDraws(self._seed, node, self._k)
+        found = kmeans_rounds.local_summary(learnt.means, self._k, stream, learnt.counts)
         taken = found.counts > 0
         weights = found.counts[taken]
         keys = -logarithm(draws(self._seed, node, "keys", len(weights))) / weights
@@ -248,6 +282,26 @@ class KMeansJob:
         """Return the smallest keys; one more than the sample, as its threshold."""
         order = np.argsort(seeds["keys"], kind="stable")[: self._sample + 1]
         return {name: array[order] for name, array in seeds.items()}
+
+    # A masked job has sums alone, and no sample. Its first centers grow from one: those with most
+    # squares are cut in two, along their longest channel (Linde, Buzo & Gray, Trans. Comm. 1980).
+    def _grown(self, centers: Array, up: Arrays) -> tuple[Array, bool]:
+        """Return centers (k, width), those that had no rows cut out of others, and if all had."""
+        held, free = np.flatnonzero(up["counts"]), np.flatnonzero(up["counts"] == 0)
+        if not len(held):
+            raise UsageError("clusters need rows, and no participant has five near each other")
+        counts, grown = np.maximum(up["counts"], 1.0)[:, None], centers.copy()
+        grown[held] = (up["sums"] / counts)[held]
+        variances = np.maximum(up["squares"] / counts - np.square(grown - centers), 0.0)
+        worst = held[np.argsort(-up["counts"][held] * variances[held].sum(axis=1), kind="stable")]
+        grown[free] = grown[held[0]]
+        for old, new in zip(worst, free, strict=False):
+            along = int(variances[old].argmax())
+            step = np.sqrt(variances[old, along])
+            grown[new] = grown[old]
+            grown[new, along] += step
+            grown[old, along] -= step
+        return grown, not len(free)
 
     def _first_centers(self, up: Arrays) -> Array:
         """Return centers (k, width) by weighted k-means of the sample."""

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from submerge.errors import PeerError, UsageError
-from submerge.jobs.arrays import Arrays, added, check_at_most, check_counts, expect
+from submerge.jobs.arrays import Arrays, Shapes, added, check_at_most, check_counts, expect
 from submerge.jobs.job import Settings
-from submerge.jobs.kind import AnswerArray, JobAnswer, JobSetting, PhaseDown, check_known
+from submerge.jobs.kind import (
+    AnswerArray,
+    JobAnswer,
+    JobSetting,
+    OfSums,
+    PhaseDown,
+    check_known,
+    flag_of,
+)
+from submerge.jobs.masks import MASKED
 from submerge.jobs.points import LARGEST_READING, MOST_HELD, JobPoints
 from submerge.jobs.roster import MOST_MEMBERS
 
 
-class MomentsJob:
+class MomentsJob(OfSums):
     """Mean and variance of each channel: counts and sums, then sums of squares about the mean."""
 
-    listed: ClassVar[tuple[JobSetting, ...]] = ()
+    listed: ClassVar[tuple[JobSetting, ...]] = (MASKED,)
     answers = (
         AnswerArray("count", "Rows that are counted, (1,)."),
         AnswerArray("mean", "Of each channel, (width,).", "rows"),
@@ -28,7 +37,10 @@ class MomentsJob:
 
     def __init__(self, settings: Settings, width: int) -> None:
         check_known(settings, (each.name for each in self.listed))
+        flag_of(settings, "masked")
         self._width = width
+        first: Shapes = {"counts": (2,), "sums": (width,)}
+        self.sums: Mapping[str, Shapes] = {"sums": first, "squares": {"squares": (width,)}}
 
     def first(self) -> tuple[Any, PhaseDown]:
         return None, PhaseDown("sums", {})
@@ -43,18 +55,11 @@ class MomentsJob:
         return None, {"counts": counts, "sums": rows.sum(axis=0)}
 
     def bytes_for(self, rows: int) -> int:
-        return 8 * 4 * rows * self._width
-
-    def points_in(self, down: PhaseDown, up: Arrays) -> int:
-        """Return 0: what it contributes are sums."""
-        return 0
+        return 8 * 8 * rows * self._width
 
     def merge(self, down: PhaseDown, ups: Sequence[Arrays]) -> Arrays:
         """Add them up, in order."""
         return added(ups)
-
-    def spread(self, down: PhaseDown, up: Arrays) -> None:
-        """Settle nothing."""
 
     def next(self, state: Any, down: PhaseDown, up: Arrays) -> tuple[Any, PhaseDown] | JobAnswer:
         """Ask for squares about the mean, or divide them."""

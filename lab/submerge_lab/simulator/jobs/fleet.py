@@ -37,6 +37,7 @@ from submerge_lab.simulator.faults import Faults
 from submerge_lab.simulator.feeds import Feed
 from submerge_lab.simulator.fleet import RESTARTED_S, SimulatedFleet
 from submerge_lab.simulator.hosts import Host, SimulatedDisk
+from submerge_lab.simulator.jobs.masking import SimulatedMasking
 from submerge_lab.simulator.jobs.plan import FINGERPRINT, bank_of, rows_at
 from submerge_lab.simulator.network import Delivery, Network
 from submerge_lab.simulator.plan import Plan
@@ -147,7 +148,9 @@ class JobFleet(SimulatedFleet):
         elif host.level:
             role = JobRelay(host.name, rng)
         else:
-            role = JobMember(host.name, self._source(host), rng, budget=PointBudget(MOST_PER_DAY))
+            masking = SimulatedMasking(host.name, host.process)
+            budget = PointBudget(MOST_PER_DAY)
+            role = JobMember(host.name, self._source(host), rng, budget=budget, masking=masking)
         self.roles[host.number] = host.process, role
         self._job_wakes[host.number] = math.inf
         disk = self._job_disks.setdefault(host.number, SimulatedDisk())

@@ -10,6 +10,7 @@ import numpy as np
 
 from submerge._linalg import Array
 from submerge.jobs.job import Job
+from submerge.jobs.masks import FEWEST_NODES
 from submerge_lab.simulator.faults import NETWORK, Faults
 from submerge_lab.simulator.nodes import GROUP
 from submerge_lab.simulator.plan import Plan
@@ -94,7 +95,7 @@ class JobPlan:
         return JOB_PRESETS[self.faults](rng)
 
 
-def draw_job(name: str, rng: np.random.Generator) -> Job:
+def draw_job(name: str, rng: np.random.Generator, nodes: int) -> Job:
     """Return a job of any kind, size and strictness, in pieces small or large."""
     kinds, chances = (
         ("kmeans", "moments", "cluster", "kpca", "nystrom"),
@@ -113,12 +114,14 @@ def draw_job(name: str, rng: np.random.Generator) -> Job:
     elif kind == "cluster":
         settings |= {"clusters": int(rng.integers(1, 4)), "steps": 4, "features": 32}
         settings |= {"gamma": 0.1} if rng.random() < 0.3 else {}
+    masked = kind in ("kmeans", "moments") and settings["seed"] % 3 == 0 and nodes >= FEWEST_NODES
+    settings |= {"masked": True} if masked else {}
     return Job(
         *(name, kind, settings, GROUP, FINGERPRINT, WIDTH),
         open_s=float(rng.choice([60.0, 120.0])),
         round_s=float(rng.choice([40.0, 120.0, 300.0])),
         job_s=float(rng.choice([900.0, 2400.0])),
-        exact=bool(rng.random() < 0.7),
+        exact=bool(rng.random() < 0.7) or masked,
         attempts=int(rng.choice([1, 3, 8])),
         least=int(rng.choice([0, 1, 3])),
         piece_bytes=int(rng.choice([256, 1024, 65536])),

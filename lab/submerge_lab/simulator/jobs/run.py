@@ -72,7 +72,7 @@ def _alone(plan: JobPlan, seed: int, transcript: int, wire: JobWire | None) -> J
     # What was held up arrives, what is under way ends; then there are no failures.
     fleet.run_until(fleet.time + HELD_UP_S + LONGEST_JOB_S)
     for name, faults in (("calm", fleet.faults), ("lossy", LOSSY)):
-        job = draw_job(name, fleet.job_rng)
+        job = draw_job(name, fleet.job_rng, plan.nodes)
         if name == "lossy":
             fleet.network.faults = faults
             job = replace(job, open_s=LONG_S, round_s=LONG_S, job_s=LONGEST_JOB_S - 2 * LONG_S)
@@ -110,7 +110,7 @@ def observe(fleet: JobFleet, plan: JobPlan, seed: int) -> JobOracle:
     oracle = JobOracle(fleet, seed)
     fleet.job_observer = oracle
     for number in range(plan.jobs):
-        job = draw_job(f"job-{number}", fleet.job_rng)
+        job = draw_job(f"job-{number}", fleet.job_rng, plan.nodes)
         fleet.at(plan.hours * HOUR * fleet.job_rng.random(), fleet.open_job, job)
     return oracle
 

@@ -39,14 +39,15 @@ class AlarmOracle(FleetObserver):
         self._ended: set[str] = set()
         self._doubtful = {NAME}  # with all nodes whose disk is not what they last wrote
         self._stores_hold = True  # no aggregator is among them
-        self._paused: dict[str, bool] = {}
+        self._paused: dict[str, bool | None] = {}
 
     # -- during the run --------------------------------------------------------
 
-    def on_order(self, event: Event) -> None:
+    def on_order(self, event: Event, *, answered: bool) -> None:
         """Note an order that was given at the root."""
         if isinstance(event, SetDesired) and event.paused is not None:
-            self._paused[event.node] = event.paused
+            # One without an answer may hold, and may not: the next one decides.
+            self._paused[event.node] = event.paused if answered else None
 
     def on_write(self, host: Host) -> None:
         """Follow the alarms that the root knows."""

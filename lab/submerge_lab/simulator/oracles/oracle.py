@@ -16,6 +16,8 @@ I9  A client that contradicts itself is quarantined, and no client whose memory 
 I10  What an aggregator sends can be decoded (`fleet`; only beside a malicious node).
 I11  The root knows each alarm of a client as it is, and orders arrive (`alarm_oracle`).
 I12  Each row of a history counts once at the root, until it is forgotten (`history_oracle`).
+I13  People hear once of each alarm and incident, and once of its end (`incident_oracle`).
+I14  Models with noise tell of each reading no more than they say (`noise_oracle`).
 
 What a malicious node claims is no reading: its ids are in no check but those of I3, I5, I6 and I9.
 
@@ -186,6 +188,7 @@ class Oracle(FleetObserver):
         self._sent: dict[tuple[Incarnation, int], int] = {}
         self._versions: dict[str, int] = {}
         self._measured = MeasuredIds()
+        self._waited: dict[Host, int] = {}  # ids after a client's last step
         self._schemas = SchemaCheck(fleet, feed, self.record)
 
     def record(self, invariant: str, what: str) -> None:
@@ -209,6 +212,10 @@ class Oracle(FleetObserver):
             for effect in effects:
                 if isinstance(effect, Note) and effect.what == "lost":
                     self._check_loss(host, effect)
+                elif isinstance(effect, Note) and effect.what == "waiting readings lost":
+                    self._check_few(host, effect.facts["readings"])
+            if self._fleet.plan.floors:
+                self._waited[host] = waiting_in(node)
             self._check_durable(host, node, effects)
             shown = node.current.shown
             if node.current.pin is not None:
@@ -312,6 +319,13 @@ class Oracle(FleetObserver):
         if refused and bits and host.name not in self._touched:
             self.record("I4", f"{host} is refused: {note.facts['why']}")
         self.excused[f"declared: {note.facts['why']}"] |= bits
+
+    def _check_few(self, host: Host, readings: int) -> None:
+        """Excuse what waited until now, too little to be learnt with its incarnation."""
+        bits = self._waited.get(host, 0)
+        if bits.bit_count() > readings and host.name not in self._twins:
+            self.record("I4", f"{host} declares fewer readings lost than waited")
+        self.excused["too few to be told"] |= bits
 
     def on_death(self, host: Host) -> None:
         """Excuse what is lost with a client: readings neither on its card nor confirmed."""

@@ -10,6 +10,7 @@ from submerge.aggregator.alarms.incidents import (
     NO_RATES,
     WINDOWS_S,
     AlarmRates,
+    downstream,
     incidents,
     least_nodes,
 )
@@ -68,3 +69,32 @@ def test_it_is_what_a_look_at_each_window_finds(drawn, nodes):
     assert incident_names(alarms, rates, WINDOWS_S) == [
         {part.name for part in each.parts} for each in found
     ]
+
+
+@pytest.mark.parametrize(("earlier_s", "first"), [(120, "early"), (3000, "a")])
+def test_an_alarm_long_before_the_others_does_not_lead_them(earlier_s, first):
+    """Where false alarms are rarer than such a gap of this incident, it is its first."""
+    alarms = [alarm(node, 4000 + 60 * i) for i, node in enumerate("abcdefgh")]
+    (found,) = incidents([alarm("early", 4000 - earlier_s), *alarms], RATES)
+
+    assert first == found.parts[0].node
+
+
+FLOW = (("intake", "a", "b", "c"), ("side", "b"), ("c", "intake"))
+
+
+def test_where_the_order_is_known_the_one_upstream_of_the_others_leads():
+    """Whenever its alarm began; in a loop the first of them."""
+    alarms = [alarm("c", 10), alarm("b", 40), alarm("a", 70), alarm("elsewhere", 5)]
+    line, loop = (RATES._replace(flow=flow) for flow in (FLOW[:2], FLOW))
+    (plain,), (led,), (round_,) = (incidents(alarms, rates) for rates in (RATES, line, loop))
+
+    assert ("elsewhere", ()) == (plain.node, plain.downstream)
+    assert ("incident-a-46", ("b", "c")) == (led.name, led.downstream)
+    assert (plain.parts, plain.began) == (led.parts, led.began)
+    assert ("c", ("intake", "a", "b")) == (round_.node, round_.downstream)
+
+
+def test_a_fault_goes_on_to_the_next_ones_first():
+    assert ("a", "b", "c") == downstream("intake", FLOW[:2])
+    assert () == downstream("c", FLOW[:2])

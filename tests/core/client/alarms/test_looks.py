@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from submerge.client.alarms.limits import AlarmLimits
-from submerge.client.alarms.log import MOST_LEFT, AlarmLog, Evidence
-from submerge.pca.reconstruct import Pairs
+from submerge.client.alarms.log import MOST_LEFT, AlarmLog, Evidence, devices_of
+from submerge.pca.factor import Precision
+from submerge.pca.reconstruct import Pairs, Reconstruction
 from submerge.protocol.alarm_status import Alarm, Looks
 from support import oracle
 from support.scored import row_scores
@@ -29,15 +33,32 @@ def evidence(rows: np.ndarray, covariance: np.ndarray = COVARIANCE) -> Evidence:
     off, alone = rows @ inverse, np.diag(inverse)
     distance = (off * rows).sum(axis=1)
     scores = row_scores(distance, distance, off / alone, expected=1 / alone)
-    scores = replace(scores, even={**scores.even, "distance": distance})
+    even = {**scores.even, "distance": distance}
+    scores = replace(scores, even=even, scorer=scorer_of(covariance))
     return Evidence(scores, 0, rows, None, explains=True)
 
 
-def alarm(rows: np.ndarray, covariance: np.ndarray = COVARIANCE) -> Alarm:
-    log = AlarmLog("n", NAMES, 1e6).begin(1.0, "ewma", 1, AlarmLimits())
+def scorer_of(covariance: np.ndarray) -> Any:
+    """Return what scores rows by a covariance, as far as evidence asks it."""
+    noise = 0.5 * np.linalg.eigvalsh(covariance)[0]
+    values, vectors = np.linalg.eigh(covariance - noise * np.eye(CHANNELS))
+    precision = Precision(vectors * np.sqrt(values), np.full(CHANNELS, noise))
+    known = SimpleNamespace(
+        expected=1 / np.diag(np.linalg.inv(covariance)),
+        precision=precision,
+        pairs=pairs_of(covariance),
+    )
+    known.falls = partial(Reconstruction.falls, known)
+    return known
+
+
+def alarm(
+    rows: np.ndarray, covariance: np.ndarray = COVARIANCE, names: tuple[str, ...] = NAMES
+) -> Alarm:
+    log = AlarmLog("n", names, 1e6).begin(1.0, "ewma", 1, AlarmLimits())
     said = evidence(rows, covariance)
     for part in np.array_split(ALL, 5):
-        left, pairs = said.left(part), pairs_of(covariance)
+        left, pairs = said.left(part, devices_of(names)), pairs_of(covariance)
         assert left is not None
         log = log.accuse(said.shares(part), len(part))
         log = log.remaining(left, CHANNELS + 2.0, pairs)
@@ -54,15 +75,28 @@ def pairs_of(covariance: np.ndarray) -> Pairs:
     return Pairs(one, other, alike[one, other])
 
 
-@pytest.mark.parametrize("channel", range(CHANNELS))
-def test_what_is_left_without_a_channel_is_the_distance_of_the_others(channel):
-    """As if nobody had measured it."""
-    others = np.arange(CHANNELS) != channel
+@pytest.mark.parametrize("device", [*((j,) for j in range(CHANNELS)), (1, 4), (0, 2, 5, 7)])
+def test_what_is_left_without_a_device_is_the_distance_of_the_others(device):
+    """As if nobody had measured its channels."""
+    others = np.setdiff1d(np.arange(CHANNELS), device)
     apart = NORMAL[:, others]
     expected = apart @ np.linalg.inv(COVARIANCE[np.ix_(others, others)])
 
-    left = evidence(NORMAL).left(ALL)
-    np.testing.assert_allclose((expected * apart).sum(axis=1), left[:, channel])
+    left = evidence(NORMAL).left(ALL, (device,))
+    for channel in device:
+        np.testing.assert_allclose((expected * apart).sum(axis=1), left[:, channel])
+
+
+def test_all_channels_of_one_device_look_like_a_sensor():
+    """Where names say which are of one: others, or all of a machine, look like the process."""
+    rows = NORMAL.copy()
+    rows[:, 2:5] -= 2 * NORMAL[:, 2:5] + 5.0
+    probe = (*NAMES[:2], "probe/a", "probe/b", "probe/c", *NAMES[5:])
+    whole = tuple(f"pump/{name}" for name in NAMES)
+    found = [alarm(rows, names=names).looks for names in (NAMES, probe, whole)]
+
+    assert ["process", "sensor", "process"] == [each.like for each in found]
+    assert [7, 5, 7] == [each.others for each in found]
 
 
 def test_a_channel_that_alone_is_off_looks_like_a_sensor():
@@ -116,9 +150,9 @@ def test_what_is_not_known_is_not_told():
     """Rows before the block, a kernel's features, lags, or no limits yet."""
     log = AlarmLog("n", NAMES, 1e6).begin(1.0, "ewma", 1, AlarmLimits())
     found = evidence(NORMAL)
-    before = found.left(np.array([-2, -1]))
+    before = found.left(np.array([-2, -1]), ())
 
     assert before.shape == (0, CHANNELS + 1)
     assert log.remaining(before, 10.0).alarms[0].looks is None
-    assert log.remaining(found.left(ALL), 0.0).alarms[0].looks is None
-    assert Evidence(found.scores, 0, NORMAL, None).left(ALL) is None
+    assert log.remaining(found.left(ALL, ()), 0.0).alarms[0].looks is None
+    assert Evidence(found.scores, 0, NORMAL, None).left(ALL, ()) is None

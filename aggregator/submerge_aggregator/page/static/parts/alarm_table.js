@@ -1,7 +1,7 @@
 // Alarms as a table, with their verdicts; the views of alarms and of a node have it.
 
 import { get } from "../shared/ask.js";
-import { CAUSES, VERDICTS, beside, blamed, doubts, isIncident, marks, underIncidents } from "../shared/causes.js";
+import { BESIDE, CAUSES, VERDICTS, beside, blamed, doubts, isIncident, marks, underIncidents } from "../shared/causes.js";
 import { make, named, nodeLink, nothing, refill, table } from "../shared/elements.js";
 import { orderButton } from "../shared/orders.js";
 import { ago, excess, moment, percent } from "../shared/words.js";
@@ -53,8 +53,7 @@ function channels(alarm, units) {
   const whose = isIncident(alarm) ? " of its nodes" : "";
   const items = Object.entries(alarm.top).map(([name, share]) => {
     const off = name === first && alarm.deviations[name];
-    const words = alarm.cause === "duty" ? ", else " : undefined;
-    const said = off ? [": ", ...beside(off.value, off.expected, units.get(name), words)] : [];
+    const said = off ? [": ", ...beside(off.value, off.expected, units.get(name), BESIDE[alarm.cause])] : [];
     return make("li", {}, named(name), ` ${percent(share)}${whose}`, ...said);
   });
   const looks = alarm.looks ? [make("small", { title: alarm.evidence }, `looks like a ${alarm.looks}`)] : [];

@@ -16,21 +16,19 @@ export const CAUSES = {
   stuck: "a channel keeps its value while the others move",
   silent: "a channel says nothing for longer than ever before",
   duty: "a channel with two states stays at one for longer than ever before",
+  jump: "a channel is further from where it was than ever before",
 };
+export const BESIDE = { silent: "", duty: ", else ", jump: ", where it was " };
 
 const MARKS = {
   settled: "settled at a new level",
   provisional: "provisional",
+  repeated: "repeated, told three times",
 };
 
 /** Return the marks of an alarm, each with its words. */
 export function marks(alarm) {
   return Object.entries(MARKS).filter(([mark]) => alarm[mark]);
-}
-
-/** Return whether an alarm is listed, and sent nowhere. */
-export function isQuiet(alarm) {
-  return alarm.provisional;
 }
 
 /** Return whether it is an incident: alarms of several nodes as one. */
@@ -64,12 +62,13 @@ export function blamed(alarm) {
 export function reading(alarm, units) {
   const [first = "", ...others] = blamed(alarm);
   const off = alarm.deviations[first];
-  const also = others.length ? ["; also ", named(others.join(", "), 120)] : [];
+  const more = alarm.cause in BESIDE ? Math.round(1 / alarm.top[first]) - others.length - 1 : 0;
+  const also = others.length ? ["; also ", named(others.join(", "), 120), more > 0 ? ` and ${more} more` : ""] : [];
   if (!off) {
     return [named(first), alarm.cause === "silent" ? " says nothing" : "", ...also];
   }
-  const stays = alarm.cause === "duty" ? [` ${stateOf(off)} at `, ", else "] : [" "];
-  return [named(first), stays[0], ...beside(off.value, off.expected, units.get(first), stays[1]), ...also];
+  const said = beside(off.value, off.expected, units.get(first), BESIDE[alarm.cause]);
+  return [named(first), alarm.cause === "duty" ? ` ${stateOf(off)} at ` : " ", ...said, ...also];
 }
 
 // At which of its two states a channel stays: it is on or off where the lower is nothing.

@@ -1,6 +1,5 @@
 // How a group is watched: in one sentence for the wall, and in several as `submerge alarms` says it.
 
-import { isQuiet } from "./causes.js";
 import { shown } from "./elements.js";
 import { ago, count, figure } from "./words.js";
 
@@ -25,7 +24,7 @@ export function headline(alarms, fleet, incidents = []) {
     return { kind: "bad", text: `${count(incidents.length, "incident")}: ${words}${also}` };
   }
   if (alarms.length) {
-    const noun = alarms.every(isQuiet) ? "provisional alarm" : "open alarm";
+    const noun = alarms.every((each) => each.provisional) ? "provisional alarm" : "open alarm";
     const names = alarms.slice(0, NAMED).map(({ node, top }) => {
       const [channel] = Object.keys(top);
       return channel ? `${shown(channel, 40)} of ${shown(node, 40)}` : shown(node, 40);
@@ -125,6 +124,7 @@ function promise(watch) {
   const said = [
     `Promised: ${weekly} false ${weekly === "1" ? "alarm" : "alarms"} a week and node, so at most ${allowed} in ${hours} h watched.`,
     `Raised: ${count(watch.raised)}, of which ${count(Math.min(watch.confirmed, watch.raised))} confirmed as faults.`,
+    ...watch.by_verdicts.map(sentence),
   ];
   if (watch.evidence >= NEWS) {
     const odds = count(Math.round(watch.evidence));

@@ -2,7 +2,7 @@
 
 import { alarmTable, verdictOf } from "../parts/alarm_table.js";
 import { get, unitsOf } from "../shared/ask.js";
-import { isIncident, isQuiet } from "../shared/causes.js";
+import { isIncident } from "../shared/causes.js";
 import { named, place, problem, refill, table } from "../shared/elements.js";
 import { ORDERED, reason } from "../shared/orders.js";
 import { follow, start } from "../shared/start.js";
@@ -85,9 +85,9 @@ function draw() {
   all.sort((a, b) => endOf(b) - endOf(a));
   const open = current.filter((each) => each.open);
   show("open", "Open alarms", open, "No alarm is open.");
-  const meant = all.filter((alarm) => !isQuiet(alarm) || quiet.checked);
+  const meant = all.filter((alarm) => !(alarm.provisional || alarm.repeated) || quiet.checked);
   const left = all.length - meant.length;
-  const none = left ? `None but provisional ones: ${count(left, "alarm")}.` : "No alarm was raised.";
+  const none = left ? `None but quiet ones: ${count(left, "alarm")}.` : "No alarm was raised.";
   show("ended", "Alarms that are over", meant, none);
   place("older").hidden = !past.more;
 }

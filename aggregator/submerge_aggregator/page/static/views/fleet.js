@@ -154,3 +154,8 @@ function branch(scene, row) {
   });
   return details;
 }
+
+// Machines whose relations differ from the others': of less than 3 times what is usual none is named.
+const { nodes: relations } = await get(["api", "unlike", group]);
+const odd = Object.entries(relations).filter(([, { times }]) => times >= 3);
+refill(place("odd"), ...odd.map(([node, { words }]) => make("p", {}, nodeLink(group, node), `: ${shown(words)}`)));

@@ -49,6 +49,7 @@ function head(model, now) {
       ["Lost", count(model.lost)],
       ["Nodes in it", count(model.nodes)],
       ["Rank", model.rank ? `${model.rank}: nodes score with so many directions` : "as each node's configuration says"],
+      ["Privacy", model.epsilon ? `with noise: epsilon ${figure(model.epsilon)} of one row so far` : "no noise"],
       ["Limits", model.widened > 1 ? `${Math.round(100 * (model.widened - 1))} % wider than measured` : "as measured"],
       ["Fingerprint", make("code", {}, model.fingerprint.slice(0, 16))],
     ]),

@@ -28,7 +28,7 @@ from submerge.jobs.arrays import (
 )
 from submerge.jobs.job import Settings
 from submerge.jobs.kind import JobAnswer, PhaseDown, check_known
-from submerge.jobs.kinds.kmeans import KMeansJob
+from submerge.jobs.kinds.kmeans import GroupsOfRows, KMeansJob
 from submerge.jobs.kinds.kpca import dis_lr, leverage, remainder
 from submerge.jobs.kinds.kpca.answer import ANSWERS, answered
 from submerge.jobs.kinds.kpca.points import SLACK, own_squares, residuals
@@ -140,8 +140,8 @@ class KernelPcaJob:
     ) -> tuple[Any, Arrays]:
         if down.phase.startswith(OF_KMEANS):
             if "axes" in down.arrays:
-                memory = _scored(memory, down.arrays["axes"], down.arrays["mean"])
-            return memory, self._kmeans.contribute(None, _of_kmeans(down), memory, node)[1]
+                memory = _scored(memory, points, down.arrays["axes"], down.arrays["mean"])
+            return self._kmeans.contribute(memory, _of_kmeans(down), points, node)
         if down.phase == "count":
             here = RowsOffered.of(points, self._seen.after(down))
             return here, _counted(here, points.may_share)
@@ -425,12 +425,12 @@ def _of_kmeans(down: PhaseDown) -> PhaseDown:
     return down._replace(phase=down.phase.removeprefix(OF_KMEANS))
 
 
-def _scored(here: RowsOffered[Seen], axes: Array, mean: Array) -> JobPoints:
-    """Return the scores (n, components) of the rows, and of those held out."""
+def _scored(here: RowsOffered[Seen], points: JobPoints, axes: Array, mean: Array) -> GroupsOfRows:
+    """Return the scores (n, components) of the rows by group, and of those held out."""
     # As it travels: products of another memory order differ in their last digits.
     lift, axes = here.known.map.lift, np.ascontiguousarray(axes)
     rows, held_out = ((lift(each) - mean) @ axes for each in (here.rows, here.held_out))
-    return JobPoints(rows, held_out)
+    return GroupsOfRows.of(points._replace(rows=rows, held_out=held_out))
 
 
 def _factor(seen: Seen, rows: Array, node: str) -> Arrays:
