@@ -319,6 +319,11 @@ class AlarmFleet:
         return {alarm["id"] for alarm in _unmistakable(self.alarms())}
 
     @property
+    def raised(self) -> int:
+        """How many alarms the root counts."""
+        return int(self.ask(ROOT, "alarm-status")[0]["watch"]["raised"])
+
+    @property
     def names(self) -> set[str]:
         """All alarms that anybody has told of."""
         return {line["id"] for line in self.lines + self.root_lines + self.followed}
