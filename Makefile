@@ -102,6 +102,7 @@ lock:  ## update what the images install, with hashes
 	$(LOCK) --extra aggregator -o $(LOCKS)/aggregator.lock pyproject.toml
 	$(LOCK) --extra client --extra host -o $(LOCKS)/client.lock pyproject.toml
 	$(LOCK) --extra pki -o $(LOCKS)/pki.lock pyproject.toml
+	$(subst --unsafe-package scipy,,$(LOCK)) -o $(LOCKS)/wheel.lock pyproject.toml
 	$(LOCK) -o $(LOCKS)/release.lock $(LOCKS)/release.in
 	$(DEB12_PYTHON) -m venv .venv-lock-deb12
 	.venv-lock-deb12/bin/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.4'

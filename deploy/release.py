@@ -26,7 +26,7 @@ SCRIPTS = ("preinst", "postinst", "prerm", "postrm")
 
 
 class Target(NamedTuple):
-    """What is built for: the Python and the lock of a Debian, or of an image."""
+    """What is built for: the Python and the lock of a Debian, an image, or the wheel."""
 
     name: str
     lock: str
@@ -40,7 +40,8 @@ DEBS = [
     for debian, lock, python in ((12, "deb12", "3.11"), (13, "client", "3.13"))
     for machine in MACHINES
 ]
-IMAGES = [
+SITES = [
+    Target("wheel", "wheel", "3.12", without=()),
     Target("image-client", "client", "3.12"),
     Target("image-aggregator", "aggregator", "3.12", without=("**/tests",)),
     Target("image-pki", "pki", "3.12", without=("**/tests",)),
@@ -122,7 +123,7 @@ def main() -> None:
     (wheel,) = DIST.glob("submerge-*.whl")
     version = wheel.name.split("-")[1]
     shutil.rmtree(BUILD, ignore_errors=True)
-    for target in IMAGES:
+    for target in SITES:
         site = BUILD / target.name
         unpack(target, wheel, site)
         list_components(site, DIST / f"submerge-{target.name}-{version}.cdx.json")

@@ -22,6 +22,7 @@ from submerge.protocol.machine import (
     Keep,
     Key,
     Linked,
+    NewCertificate,
     Note,
     Now,
     Publish,
@@ -327,6 +328,8 @@ class CommitWorker:
                 return [effect]
             case Publish(message):
                 return [All(group_of(message), codec.encode(message))]
+            case NewCertificate(certificate) if self.credentials is not None:
+                self._notes.write(self.credentials.renewed(certificate), self._clock().steady)
             case Note():
                 self.tallies.model_rejected += effect.what in UNSENT.values()
                 self._notes.write(effect, self._clock().steady)

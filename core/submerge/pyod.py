@@ -1,17 +1,6 @@
 """`submerge.pyod`: a detector of anomalous rows as PyOD's detectors are."""
 
-import typing as _typing
-
-from submerge._faces import face as _face
+from submerge._faces import door as _door
 
 __all__ = ["SubspaceOD"]  # noqa: F822 - by __getattr__
-
-
-def __getattr__(name: str) -> _typing.Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_face("pyod"), name)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = _door(__name__)

@@ -141,34 +141,42 @@ def test_no_node_is_ever_unable_to_report(fleet, order):
     assert [] == fleet.refusals()
 
 
-def test_a_certificate_comes_over_the_wire_through_a_site(fleet, tmp_path: Path):
-    """The pump puts it into its kit, goes on reporting, and the root hears when it ends."""
+def test_certificates_come_over_the_wire_to_a_site_and_through_it(fleet, tmp_path: Path):
+    """Both put theirs into their kits, go on reporting, and the root hears when they end."""
     for node in ALL:
         fleet.renew(node, ROLES[node])
         fleet.start(node)
     fleet.feeds()
-    kit = fleet._folder / f"{PUMP}.kit"
-    before = read_kit(kit)
+    kits = {node: fleet._folder / f"{node}.kit" for node in (SITE, PUMP)}
+    before = {node: read_kit(kit) for node, kit in kits.items()}
     maker = Certified(tmp_path / "new")
     maker.authority = fleet._kits.authority
-    sent = maker.kit(PUMP, permission=ROLES[PUMP], lasts_s=7200.0, key_of=kit)
+    sent = {
+        node: maker.kit(node, *hosts, permission=ROLES[node], lasts_s=7200.0, key_of=kits[node])
+        for node, hosts in ((SITE, (LOOPBACK,)), (PUMP, ()))
+    }
     store = str(fleet._folder / f"{ROOT}.db")
-    ran = CliRunner().invoke(cli.submerge, ["nodes", "renew", str(sent), "--store", store])
-    assert (0, "certificates sent: 1\n") == (ran.exit_code, ran.output)
-    both = [str(sent), str(fleet._folder / f"{SITE}.kit")]
+    paths = [str(each) for each in sent.values()]
+    ran = CliRunner().invoke(cli.submerge, ["nodes", "renew", *paths, "--store", store])
+    assert (0, "certificates sent: 2\n") == (ran.exit_code, ran.output)
+    anna = maker.kit("anna", permission=Permission("operator"))
+    both = [paths[1], str(anna)]
     ran = CliRunner().invoke(cli.submerge, ["nodes", "renew", *both, "--store", store])
-    said = "certificates sent: 1\nnot sent: site: clients alone take theirs so, got a kit of role"
-    assert (1, f"{said} aggregator\n") == (ran.exit_code, ran.output)
+    said = "certificates sent: 1\nnot sent: anna: nodes alone take theirs so, got a kit of role"
+    assert (1, f"{said} operator\n") == (ran.exit_code, ran.output)
 
-    wrong = [str(sent), str(fleet._folder / "pump.toml")]
+    wrong = [paths[1], str(fleet._folder / "pump.toml")]
     ran = CliRunner().invoke(cli.submerge, ["nodes", "renew", *wrong, "--store", store])
     assert (True, "") == (isinstance(ran.exception, UsageError), ran.output)
 
-    said = fleet._now[PUMP].until("certificate renewed")
-    assert str(kit) == said.facts["kit"]
-    assert (before.key, read_kit(sent).cert) == read_kit(kit)[1:3]
+    for node, kit in kits.items():
+        said = fleet._now[node].until("certificate renewed")
+        assert str(kit) == said.facts["kit"]
+        assert (before[node].key, read_kit(sent[node]).cert) == read_kit(kit)[1:3]
     fleet.feeds()
     fleet.start(PUMP)
+    fleet.feeds()
+    fleet.start(SITE)
     fleet.feeds()
     assert [] == fleet.refusals()
 

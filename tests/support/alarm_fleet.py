@@ -319,11 +319,6 @@ class AlarmFleet:
         return {alarm["id"] for alarm in _unmistakable(self.alarms())}
 
     @property
-    def raised(self) -> int:
-        """How many alarms the root counts."""
-        return int(self.ask(ROOT, "alarm-status")[0]["watch"]["raised"])
-
-    @property
     def names(self) -> set[str]:
         """All alarms that anybody has told of."""
         return {line["id"] for line in self.lines + self.root_lines + self.followed}
@@ -365,8 +360,8 @@ class AlarmFleet:
             self.client,
             self.lines,
             self._followed,
+            self.root_lines,
         )
-        reported = (*reported, self.root_lines)
         return "\n".join([*map(str, reported), f"{self.feeder.rows} rows", *logs])
 
     # -- configurations ------------------------------------------------------------------

@@ -180,7 +180,7 @@ def check(node: AggregatorNode, now: Now, set_desired: SetDesired, *, anyway: bo
     group, name = group_of(node, set_desired.group), set_desired.node
     ledger = node.ledger(group)
     rows = {} if ledger is None else {who: row for (who, _), row in latest_row_per_node(ledger)}
-    if name in rows and not rows[name].from_client:
+    if name in rows and not rows[name].from_client and not set_desired.certificate:
         raise Missing(f"{name} is an aggregator, and learns nothing itself: name a node below it")
     channel = "" if set_desired.missed is None else set_desired.missed.channel
     if channel and ledger is not None and channel not in ledger.schema.names:
@@ -210,8 +210,8 @@ def desired_state(node: AggregatorNode, now: Now, group: str, name: str) -> Desi
         found.by: found.silent_s for found in survey_alarms(ledger, now) if found.alarm.node == name
     }
     if ledger is not None:
-        for (who, incarnation), row in latest_row_per_node(ledger):
-            if who == name and row.from_client:
+        for (who, incarnation), _ in latest_row_per_node(ledger):
+            if who == name:
                 ways = {name: max(0.0, now.steady - ledger.presence.heard[who, incarnation])}
     by = min(ways, key=lambda each: ways[each], default=None)
     return DesiredStateView(

@@ -218,10 +218,11 @@ class Credentials:
 
     def renewed(self, certificate: bytes) -> Note:
         """Put a new certificate into the node's kit, if it fits and lasts longer; say so."""
-        kit, now = next((tls.kit for tls in self._known if tls.kit is not None), None), self.until
+        kit = next((tls.kit for tls in self._known if tls.kit is not None), None)
         try:
             if kit is None:
                 raise UsageError("expected a kit to put it into, got cert and key in files apart")
+            now = check_name(Tls(kit=kit), self._node).until
             until = replace_certificate(kit, certificate, self._node, now)
         except (UsageError, OSError) as error:
             return Note("certificate not taken", {"why": str(error)}, "warning")

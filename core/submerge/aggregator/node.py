@@ -18,7 +18,13 @@ from submerge.aggregator.group import Group, GroupPlan, answer_join
 from submerge.aggregator.operators.histories import apply as apply_to_histories
 from submerge.aggregator.operators.histories import check
 from submerge.aggregator.operators.inquiries import Asker, Inquiries
-from submerge.aggregator.operators.orders import Order, apply_order, keep_bans, take_orders
+from submerge.aggregator.operators.orders import (
+    Order,
+    apply_order,
+    certificates,
+    keep_bans,
+    take_orders,
+)
 from submerge.aggregator.operators.quarantine import QuarantineEntry
 from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.upward import Lineage
@@ -183,6 +189,7 @@ def _take_answer(
         arrived = group.desired_states.take(answer.desired_states, now.wall_ms)
         if arrived:
             effects += take_orders(node._groups, group, arrived, now)
+            effects += certificates(node.settings.node, arrived)
             # The next report confirms how far they have arrived, and its answer brings more.
             group.stir()
             session.soon(now.steady)

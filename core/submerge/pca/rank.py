@@ -91,9 +91,7 @@ class SapcaRank:
     adaptive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_limits(self)
-        for name in ("alpha", "beta"):
-            object.__setattr__(self, name, float(getattr(self, name)))
+        _check_limits(self, "alpha", "beta")
         if not 0 <= self.alpha < self.beta:
             raise UsageError(
                 f"alpha must be at least 0 and below beta, got alpha {self.alpha:g}"
@@ -140,9 +138,7 @@ class EnergyRank:
     adaptive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_limits(self)
-        for name in ("low", "high"):
-            object.__setattr__(self, name, float(getattr(self, name)))
+        _check_limits(self, "low", "high")
         if not 0 < self.low < self.high <= 1:
             raise UsageError(
                 f"the energy limits must be 0 < low < high <= 1, got {self.low:g} and {self.high:g}"
@@ -204,7 +200,9 @@ class RankChoice:
             self.rank, self.held = wanted, self.rule.hold
 
 
-def _check_limits(rule: SapcaRank | EnergyRank) -> None:
+def _check_limits(rule: SapcaRank | EnergyRank, *shares: str) -> None:
+    for name in shares:
+        object.__setattr__(rule, name, float(getattr(rule, name)))
     for name in ("start", "lowest", "hold"):
         least = 0 if name == "hold" else 1
         object.__setattr__(rule, name, whole(name, getattr(rule, name), least=least))

@@ -378,18 +378,18 @@ def drop(
 @ITS_GROUP
 @json_option("Print what was sent, as JSON.")
 def renew(at: AggregatorOptions, kits: tuple[Path, ...], as_json: bool) -> None:
-    """Send the certificate of each KIT to its client, which puts it into its own kit.
+    """Send the certificate of each KIT to its node, which puts it into its own kit.
 
     For kits by `submerge pki renew --same-key`: the key stays on the device, and a certificate is
-    no secret. The client takes it if its authority has signed it for its key, and it ends no
-    earlier than the one in use; `submerge nodes list` shows when. Aggregators get theirs by hand.
+    no secret. The node takes it if its authority has signed it for its key, and it ends no earlier
+    than the one in use; `submerge nodes list` shows when. A root gets its own by hand.
     """
     known = [(read_kit(path), identity(Tls(kit=path)).permission) for path in kits]
     admin, sent, failed = at.admin(), list[str](), dict[str, str]()
     for kit, allowed in known:
         try:
-            if allowed is not None and allowed.role != "client":
-                raise UsageError(f"clients alone take theirs so, got a kit of role {allowed.role}")
+            if allowed is not None and allowed.role not in ("client", "aggregator"):
+                raise UsageError(f"nodes alone take theirs so, got a kit of role {allowed.role}")
             found = find(admin, kit.node, at.group)
             below = {"anyway": "1"} if found.under else {}
             admin.send(kit.cert, "nodes", found.group, kit.node, "certificate", **below)
