@@ -140,11 +140,11 @@ CREATE TABLE versions (
 # One step down the tree for each hour; DISTINCT would read all rows.
 KNOWN_HOURS = """
 WITH RECURSIVE known (hour) AS (
-    SELECT min(hour) FROM levels WHERE hour >= ?1
+    SELECT min(hour) FROM levels WHERE hour >= :start
     UNION ALL
-    SELECT (SELECT min(hour) FROM levels WHERE hour > known.hour) FROM known WHERE hour < ?2
+    SELECT (SELECT min(hour) FROM levels WHERE hour > known.hour) FROM known WHERE hour < :stop
 )
-SELECT hour FROM known WHERE hour < ?2
+SELECT hour FROM known WHERE hour < :stop
 """
 
 
@@ -286,7 +286,8 @@ class HistoryFile(Database):
     ) -> dict[str, dict[int, bytes]]:
         """Return the known hours of the first nodes that follow after a name, by their names."""
         found: dict[str, dict[int, bytes]] = {}
-        known = self._sql.execute(KNOWN_HOURS, (hours.start, hours.stop)).fetchall()
+        span = {"start": hours.start, "stop": hours.stop}
+        known = self._sql.execute(KNOWN_HOURS, span).fetchall()
         select, name = (OF_NODE, node) if node else (OF_NODES, after)
         for (hour,) in known:
             for each, levels in self._sql.execute(select, (hour, group, name, most)):

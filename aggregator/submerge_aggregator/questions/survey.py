@@ -5,6 +5,7 @@ All run on the commit worker's thread, through `Server.ask`, and change nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -376,8 +377,10 @@ def _relation(change: relations.Change, names: Sequence[str]) -> RelationView:
 class DrillView:
     group: str
     nodes: list[NodeDrillView]
-    # as `submerge.drill.merged.in_units`: sizes in the unit of each channel
+    # as `submerge.drill.merged.in_units`: sizes in the unit of each channel; and faults of it that
+    # raised no alarm, as people say, as `missed`
     channels: list[dict[str, Any]]
+    missed_elsewhere: int = 0  # likewise, of no channel in particular
 
 
 def drills(node: AggregatorNode, group: str) -> DrillView:
@@ -405,7 +408,8 @@ def drills(node: AggregatorNode, group: str) -> DrillView:
         return DrillView(group, [], [])
     # All have as many channels: lags, which follow from the names, are those of the schema.
     fewest = min(map(len, answers))
-    together = merged([each[:fewest] for each in answers])
-    return DrillView(
-        group, sorted(views, key=lambda view: view.node), in_units(together, ledger.schema)
-    )
+    together = in_units(merged([each[:fewest] for each in answers]), ledger.schema)
+    said = [each for state in node.desired_states(group).values() for each in state.missed]
+    missed = Counter(each.channel for each in said if not each.withdrawn)
+    shown = [{**each, "missed": missed[each["channel"]]} for each in together]
+    return DrillView(group, sorted(views, key=lambda view: view.node), shown, missed[""])

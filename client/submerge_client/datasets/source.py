@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TextIO, cast
+from typing import BinaryIO, NamedTuple, Self, TextIO, cast
 
 from submerge import UsageError
 
@@ -89,8 +89,13 @@ class Source:
             if not stat.S_ISREG(mode):
                 hint = "save what it yields and name that"
                 raise refusal(path, expected="a file", got="a pipe or device", hint=hint)
-            with path.open("rb") as stream:
-                packed = stream.read(len(GZIP)) == GZIP
+        return cls.looked_at(path)
+
+    @classmethod
+    def looked_at(cls, path: Path) -> Self:
+        """Open a file that is one, and look at its first bytes."""
+        with _blaming(path), path.open("rb") as stream:
+            packed = stream.read(len(GZIP)) == GZIP
         with cls(path, packed, b"").unpacked() as stream:
             head = stream.read(HEAD)
         if not head:

@@ -18,13 +18,7 @@ from submerge.aggregator.group import Group, GroupPlan, answer_join
 from submerge.aggregator.operators.histories import apply as apply_to_histories
 from submerge.aggregator.operators.histories import check
 from submerge.aggregator.operators.inquiries import Asker, Inquiries
-from submerge.aggregator.operators.orders import (
-    Order,
-    apply_order,
-    certificates,
-    keep_bans,
-    take_orders,
-)
+from submerge.aggregator.operators.orders import Order, apply_order, keep_bans, take_orders
 from submerge.aggregator.operators.quarantine import QuarantineEntry
 from submerge.aggregator.rows.ledger import Ledger
 from submerge.aggregator.upward import Lineage
@@ -42,6 +36,7 @@ from submerge.protocol.machine import (
     Keep,
     Key,
     Linked,
+    NewCertificate,
     Note,
     Now,
     Publish,
@@ -189,7 +184,12 @@ def _take_answer(
         arrived = group.desired_states.take(answer.desired_states, now.wall_ms)
         if arrived:
             effects += take_orders(node._groups, group, arrived, now)
-            effects += certificates(node.settings.node, arrived)
+            effects += [
+                NewCertificate(each.certificate)
+                for held, each in arrived
+                if each.node == node.settings.node
+                if each.certificate not in (b"", held.certificate)
+            ]
             # The next report confirms how far they have arrived, and its answer brings more.
             group.stir()
             session.soon(now.steady)

@@ -244,7 +244,7 @@ class ParquetScores:
         if headings.timed:
             seconds = part.file.seconds(part.recorded)
             micros = np.round(np.nan_to_num(seconds) * 1e6).astype("M8[us]")
-            carried[0] = np.where(np.isnan(seconds), np.datetime64("NaT"), micros)
+            carried[0] = np.where(np.isnan(seconds), np.datetime64("NaT", "us"), micros)
         numbers = np.arange(part.judged.first, part.judged.first + n)
         columns = [[printable(str(part.path))] * n, numbers, *carried]
         for name, values in headings.columns(part).items():

@@ -90,6 +90,8 @@ def table_of(channels: Sequence[dict[str, Any]], *, several: bool) -> Table:
         Column("R2", lambda each: f"{each['r2']:.2f}", right=True),
         Column("", _remark, folds=True),
     ]
+    if any(each.get("missed") for each in channels):
+        columns.insert(-1, Column("missed", lambda each: str(each["missed"] or ""), right=True))
     return table(channels, columns)
 
 
@@ -173,6 +175,9 @@ def _draw(plot: Path | None, channels: list[dict[str, Any]]) -> None:
 
 def _print(view: DrillView) -> None:
     print_table(view.channels, several=len(view.nodes) > 1)
+    if sum(each["missed"] for each in view.channels) + view.missed_elsewhere:
+        elsewhere = f"; {view.missed_elsewhere} of no channel in particular"
+        click.echo(f"missed: faults that raised no alarm, as people say{elsewhere}")
     for node in view.nodes:
         by = "" if node.reported_by == node.node else f", by {node.reported_by}"
         click.echo(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from submerge import Model
@@ -16,11 +15,13 @@ from submerge_aggregator.questions.alarm_survey import Rated
 from submerge_files.console.curves import Curves
 from submerge_files.detect.run import alarms_at
 
+pd = pytest.importorskip("pandas")
+
 CHANNELS, ROW_S, HOUR = 6, 60.0, 60
 PLANT = np.random.default_rng(1).normal(size=(2, CHANNELS))
 
 
-def framed(rows: np.ndarray, start: str) -> pd.DataFrame:
+def framed(rows: np.ndarray, start: str):
     times = pd.date_range(start, periods=len(rows), freq=f"{ROW_S:g}s", tz="UTC")
     return pd.DataFrame(rows, times, [f"c{i}" for i in range(CHANNELS)])
 

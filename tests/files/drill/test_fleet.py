@@ -63,6 +63,24 @@ def test_it_shows_what_nodes_have_found_out(house: House, drill: Callable[..., R
     assert 2 == reported["channels"][0]["blind"]
 
 
+def test_what_people_say_was_missed_stands_beside_it(house: House, drill: Callable[..., Ran]):
+    """By channel, one that was taken back left out; without any there is no column."""
+    answers(house, "press-1", 0.5)
+    assert "missed" not in drill().out
+    for number, channel in enumerate(["mote-1", "mote-1", "mote-2", "", "mote-3"]):
+        for taken_back in [False, True][: 2 if channel == "mote-3" else 1]:
+            at = f"from={100 * number}&to={100 * number + 50}&channel={channel}"
+            said = f"/nodes/{GROUP}/press-{1 + number % 2}/missed?{at}&withdrawn={int(taken_back)}"
+            assert 200 == house.asks("POST", said).status
+
+    shown = drill()
+    said = "missed: faults that raised no alarm, as people say; 1 of no channel in particular"
+    assert said in shown.out
+    reported = json.loads(drill("--json").out)
+    assert [0, 2, 1, 0, 0, 0] == [each["missed"] for each in reported["channels"]]
+    assert 1 == reported["missed_elsewhere"]
+
+
 def test_it_draws_them(house: House, drill: Callable[..., Ran], tmp_path: Path):
     """A PNG."""
     answers(house, "press-1", 0.5)

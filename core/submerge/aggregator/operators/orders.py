@@ -15,7 +15,6 @@ from submerge.protocol.machine import (
     Drop,
     Effect,
     Forget,
-    NewCertificate,
     Note,
     Now,
     SetBan,
@@ -132,16 +131,6 @@ def take_orders(
         facts = {"group": group.name, "node": node}
         notes += [Note("order from above", {"verb": verb, **facts}) for verb in verbs]
     return notes
-
-
-def certificates(name: str, news: Iterable[News]) -> list[NewCertificate]:
-    """Return what has come for the kit of the aggregator of that name itself."""
-    sent = [new for new in news if new.desired.node == name]
-    return [
-        NewCertificate(desired.certificate)
-        for held, desired in sent
-        if desired.certificate not in (b"", held.certificate)
-    ]
 
 
 def _forget(group: Group, node: str, now: Now) -> bool:

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO, cast
 
 from submerge import UsageError
-from submerge_client.datasets.source import GZIP, HEAD, Source, empty, refusal
+from submerge_client.datasets.source import Source, refusal
 
 SCHEME = "://"
 
@@ -108,13 +108,8 @@ def source_of(path: Path) -> Source:
     """Open a file, remote or not, and look at its first bytes."""
     if not is_remote(path):
         return Source.of(path)
-    with _blaming(path), path.open("rb") as stream:
-        packed = stream.read(len(GZIP)) == GZIP
-    with RemoteSource(path, packed, b"").unpacked() as unpacked:
-        head = unpacked.read(HEAD)
-    if not head:
-        raise empty(path)
-    return RemoteSource(path, packed, head)
+    with _blaming(path):
+        return RemoteSource.looked_at(path)
 
 
 @contextmanager

@@ -147,6 +147,7 @@ export async function drill(host, group) {
     ["Stuck", ({ stuck }) => share(stuck), "number"],
     ["Swap", ({ swap }) => share(swap), "number"],
     ["R2", ({ r2 }) => r2.toFixed(2), "number"],
+    ["Missed", ({ missed }) => missed || "", "number"],
     ["Blind", (each) => (each.blind ? make("span", { class: "badge warn" }, blind(each)) : "")],
   ];
   const nodes = [
