@@ -126,7 +126,7 @@ def _newest(
         note(remark)
     rows = newest.rows
     read, _ = Resolution.none(scorer.channels).after(rows[:, : scorer.channels])
-    return replace(scorer, steps=read.steps[:, None]), rows
+    return replace(scorer, steps=read.steps), rows
 
 
 def drill_rows(

@@ -42,7 +42,7 @@ from submerge.protocol.summaries import Summaries
 from submerge.schema import Schema
 from submerge.stats.block_maxima import BlockMaxima
 from submerge.stats.node_mean import HALF_LIFE_S, READY, OwnMean
-from submerge.stats.resolution import Resolution
+from submerge.stats.resolution import Resolution, Steps
 from submerge.stats.statistic import By, raised_by
 
 UNSURE_S = 7200.0
@@ -136,7 +136,7 @@ class NodeMonitor:
         self.scatter = kept.scatter
         fits = schema.width <= WIDEST and summaries.exact != "never"
         self._keeps_scatter = schema.center == "own" and schema.linear and fits
-        self._steps: Array | None = None  # as they are, the same object while they are the same
+        self._steps: Steps | None = None  # as they are, the same object while they are the same
         self._reference: tuple[Model, OwnMean | None] | None = None
         self._scoring: tuple[Model, ScoringModel] | None = None
         self._heard: Model | None = None
@@ -455,7 +455,7 @@ class NodeMonitor:
         """Return a block with the steps of its readings."""
         self._resolution, steps = self._resolution.after(block.known(self._count))
         if steps is not None or self._steps is None:
-            self._steps = self._resolution.steps[:, None]
+            self._steps = self._resolution.steps
         return replace(block, steps=self._steps if steps is None else steps)
 
     @property

@@ -25,6 +25,7 @@ from submerge.judge.score import RowScores, ScoringModel, score
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale, largest_square
+from submerge.stats.resolution import Steps
 from submerge.stats.statistic import By
 
 CHUNK = 64  # rows that are scored together: memory stays small
@@ -42,7 +43,7 @@ class NodeScorer:
     own: OwnMean | None = None
     residual_scale: ResidualScale | None = None
     excess: float | None = None
-    steps: Array | None = None
+    steps: Steps | None = None
 
     @property
     def channels(self) -> int:

@@ -131,14 +131,12 @@ class ByModel:
         self._scorer, self._watch, self._recent = scorer, watch, RecentScores()
         self._resolution = Resolution.none(scorer.channels)
         if scorer.steps is not None:
-            self._resolution = self._resolution._replace(before=scorer.steps[1, 0])
+            self._resolution = self._resolution._replace(before=scorer.steps.before)
 
     def scored(self, block: Block) -> Scored:
         """Score rows that follow those before."""
         self._resolution, steps = self._resolution.after(block.known(self._scorer.channels))
-        if steps is None:
-            steps = self._resolution.steps[:, None]
-        scores = self._scorer.scored(replace(block, steps=steps))
+        scores = self._scorer.scored(replace(block, steps=steps or self._resolution.steps))
         own, watch = self._scorer.own, self._watch
         if watch is None or not len(block):
             return scores, {}, None

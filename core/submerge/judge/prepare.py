@@ -22,6 +22,7 @@ from submerge.condition import Condition
 from submerge.judge.decision import Mask
 from submerge.schema import Schema
 from submerge.stats.block_maxima import HOUR_S
+from submerge.stats.resolution import Steps
 
 
 class RowTime(NamedTuple):
@@ -78,7 +79,7 @@ class Block:
     time: RowTime = field(default_factory=RowTime)
     held: Mask | None = None  # (m, k), a leading number is repeated: no new one came
     beyond: Mask | None = None  # (m,), a number was too large: judged and not learnt
-    steps: Array | None = None  # (3, m or 1, channels), `Resolution.after`, without lags
+    steps: Steps | None = None  # of readings, without lags
     came: Array | None = None  # (m, channels), as they came, scaled, where one is `beyond`
 
     def __len__(self) -> int:

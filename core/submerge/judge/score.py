@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -36,7 +35,7 @@ from submerge.pca.score import Scorer
 from submerge.pca.subspace import Subspace
 from submerge.stats.node_mean import OwnMean
 from submerge.stats.residual_scale import ResidualScale, largest_square
-from submerge.stats.resolution import as_read
+from submerge.stats.resolution import Steps, as_read
 from submerge.stats.score_limits import Limits, LimitSteps
 from submerge.stats.statistic import By
 
@@ -97,10 +96,10 @@ class RowScorer:
             self._recall = Reconstruction(self._readings, channels, made[-1])
         self.expected = None if self._recall is None else self._recall.expected
         self._coarse: tuple[bytes, Reconstruction] | None = None  # by its noise
-        self._read: tuple[Array, Reconstruction] | None = None  # by steps that are the same object
+        self._read: tuple[Steps, Reconstruction] | None = None  # by steps that are the same object
 
     def statistics(
-        self, rows: Array, features: Storage, own: OwnMean | None = None, steps: Array | None = None
+        self, rows: Array, features: Storage, own: OwnMean | None = None, steps: Steps | None = None
     ) -> Statistics:
         """Score rows (n, width), scaled, no gaps, by features (n, dim), about an own mean."""
         kernel = len(self._scorers) > 1
@@ -122,7 +121,7 @@ class RowScorer:
         return Statistics(spe, t2, linear, distance, errors)
 
     def _distances(
-        self, recall: Reconstruction, rows: Array, steps: Array | None
+        self, recall: Reconstruction, rows: Array, steps: Steps | None
     ) -> tuple[Array, Array, Array | None, Mask | None]:
         """Return the last parts of `Statistics`, from distances on."""
         read = [(0, len(rows), recall)] if steps is None else self._as_read(recall, rows, steps)
@@ -144,20 +143,20 @@ class RowScorer:
         return distance, errors / farther, farther, ~recall.precision.flat[: self._channels]
 
     def _as_read(
-        self, recall: Reconstruction, rows: Array, steps: Array
+        self, recall: Reconstruction, rows: Array, steps: Steps
     ) -> list[tuple[int, int, Reconstruction]]:
         """Return what predicts channels in which rows, with the noise of reading to steps."""
         if self._read is not None and self._read[0] is steps:
             return [(0, len(rows), self._read[1])]
         precision = recall.precision
-        copies = rows.shape[1] // self._channels
-        noise = as_read(precision.noise, np.tile(steps, (1, 1, copies)), precision.flat)
-        first = [0, *(np.flatnonzero((noise[1:] != noise[:-1]).any(axis=1)) + 1), len(noise)]
-        found = [
-            (begin, end, self._with_noise(recall, noise[begin])) for begin, end in pairwise(first)
-        ]
+        noise = as_read(precision.noise, steps, precision.flat)
+        found: list[tuple[int, int, Reconstruction]] = []
+        for (begin, end), each in zip(steps.runs(len(rows)), noise, strict=True):
+            by = self._with_noise(recall, each)
+            if found and found[-1][2] is by:
+                begin = found.pop()[0]
+            found.append((begin, end, by))
         if len(noise) == 1:
-            found = [(0, len(rows), found[0][2])]
             self._read = steps, found[0][2]
         return found
 
@@ -231,7 +230,7 @@ class RowScoring(Protocol):
         rows: Array,
         features: Storage,
         own: OwnMean | None = None,
-        steps: Array | None = None,
+        steps: Steps | None = None,
         /,
     ) -> Statistics:
         """Score rows, about a node's own mean where there is one, read to steps."""

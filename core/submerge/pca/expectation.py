@@ -102,11 +102,15 @@ class GappedRows(NamedTuple):
 
     def with_rows(self, rows: Array, mask: Mask, weights: Array) -> GappedRows:
         """Return it with rows and gaps (n, dim) and weights (n,), and some new sums: `bounded`."""
-        alike: dict[bytes, list[int]] = {}
-        for i, packed in enumerate(np.packbits(mask, axis=1)):
-            alike.setdefault(packed.tobytes(), []).append(i)
+        none, room, some_gap = (
+            complete_rows(rows.shape[1]),
+            most_sums(rows.shape[1]),
+            mask.any(axis=1),
+        )
+        alike = {} if some_gap.all() else {none: np.flatnonzero(~some_gap).tolist()}
+        for i in np.flatnonzero(some_gap).tolist():
+            alike.setdefault(np.packbits(mask[i]).tobytes(), []).append(i)
         sums, rare = dict(self.sums), np.zeros(len(rows), dtype=bool)
-        none, room = complete_rows(rows.shape[1]), most_sums(rows.shape[1])
         for key in sorted(alike, key=lambda key: (-len(alike[key]), key)):
             some = np.array(alike[key])
             if key not in sums and key != none:
@@ -120,8 +124,9 @@ class GappedRows(NamedTuple):
         return self._replace(sums=sums, rare=self.rare.and_rows(more))
 
     def _sum(self, key: bytes, rows: Array, weights: Array) -> WholeScatter:
-        there = ~absent(key, rows.shape[1])
-        return WholeScatter.of_rows(rows * there, self.schema, weights, center=self.center)
+        if key != complete_rows(rows.shape[1]):
+            rows = rows * ~absent(key, rows.shape[1])
+        return WholeScatter.of_rows(rows, self.schema, weights, center=self.center)
 
     def and_rows(self, more: GappedRows) -> GappedRows:
         """Return both."""

@@ -56,7 +56,9 @@ class WholeScatter:
         mean = np.zeros(rows.shape[1])
         if center:
             mean = rows[0] + weights @ (rows - rows[0]) / n
-        centered = (rows - mean) * np.sqrt(weights)[:, None]
+        centered = rows - mean
+        if (weights != 1).any():
+            centered *= np.sqrt(weights)[:, None]
         scatter = centered.T @ centered
         energies = np.diag(scatter).copy()
         for array in (scatter, energies):

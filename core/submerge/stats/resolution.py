@@ -5,6 +5,7 @@ Reading to a step adds an error of variance step^2 / 12 (docs/decisions/0066).
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,19 @@ UNKNOWN = 1e12  # noise of a channel whose step is not known, over the largest o
 ENOUGH = 3  # moves by a step from which it counts beside that of earlier readings
 ALIKE = 1e-6  # share by which movements of one step differ: more is another step
 ROUNDING = 1e-10  # least movement of a reading, scaled: less is rounding
+
+
+class Steps(NamedTuple):
+    """The steps of channels at rows, in runs: the same from `begins[i]` on to the next."""
+
+    begins: npt.NDArray[np.int64]  # (k,), the first is 0
+    step: Array  # (k, channels), of these readings, NaN if unknown
+    before: Array  # (channels,), of those before
+    seen: Array  # (k, channels), how often these were seen
+
+    def runs(self, rows: int) -> list[tuple[int, int]]:
+        """Return where runs begin and end, of that many rows."""
+        return list(pairwise([*self.begins.tolist(), rows]))
 
 
 class Resolution(NamedTuple):
@@ -37,8 +51,8 @@ class Resolution(NamedTuple):
         """What is known to other rows than those that follow: of another time, or file."""
         return Resolution.none(len(self.last))._replace(before=np.fmax(self.step, self.before))
 
-    def after(self, rows: Array) -> tuple[Resolution, Array | None]:
-        """Return it after rows (n, channels), and steps (3, n, channels), None if as before."""
+    def after(self, rows: Array) -> tuple[Resolution, Steps | None]:
+        """Return it after rows (n, channels), and their steps; None if these are as before."""
         values = np.concatenate((self.last[None], rows))
         gaps = np.isnan(values)
         if gaps[1:].any():
@@ -46,31 +60,48 @@ class Resolution(NamedTuple):
             np.maximum.accumulate(place, axis=0, out=place)
             values = np.take_along_axis(values, place, axis=0)
         moved = np.abs(values[1:] - values[:-1])
-        solid = moved > ROUNDING * (1 + np.abs(values[1:]))
         known = self._replace(last=values[-1].copy())
         # Mostly no reading moves by the step, or less: one that is unknown is NaN.
-        again = (self.seen >= ENOUGH) & (moved >= (1 - ALIKE) * self.step)
-        if not (solid & ~again & ~(moved > (1 + ALIKE) * self.step)).any():
+        which = np.flatnonzero(~(moved > (1 + ALIKE) * self.step).all(axis=0))
+        moved, values, step, often = (
+            moved[:, which],
+            values[:, which],
+            self.step[which],
+            self.seen[which],
+        )
+        solid = moved > ROUNDING * (1 + np.abs(values[1:]))
+        again = (often >= ENOUGH) & (moved >= (1 - ALIKE) * step)
+        if not (solid & ~again & ~(moved > (1 + ALIKE) * step)).any():
             return known, None
         moved[~solid] = np.nan
-        steps = np.fmin.accumulate(np.concatenate((self.step[None], moved)), axis=0)
+        steps = np.fmin.accumulate(np.concatenate((step[None], moved)), axis=0)
         finer = solid & ~(steps[1:] >= (1 - ALIKE) * steps[:-1])
         count = np.cumsum(solid & (moved <= (1 + ALIKE) * steps[1:]), axis=0)
         # Those before a finer step do not count.
-        other = np.maximum.accumulate(np.where(finer, count - 1, -self.seen), axis=0)
+        other = np.maximum.accumulate(np.where(finer, count - 1, -often), axis=0)
         seen = np.minimum(count - other, ENOUGH)
-        known = known._replace(step=steps[-1].copy(), seen=seen[-1].copy())
-        return known, np.stack([steps[1:], np.broadcast_to(self.before, rows.shape), seen])
+        news = finer[1:] | (seen[1:] != seen[:-1])
+        begins = np.concatenate(([0], np.flatnonzero(news.any(axis=1)) + 1))
+        runs = Steps(
+            begins,
+            np.tile(self.step, (len(begins), 1)),
+            self.before,
+            np.tile(self.seen, (len(begins), 1)),
+        )
+        runs.step[:, which], runs.seen[:, which] = steps[1:][begins], seen[begins]
+        return known._replace(step=runs.step[-1].copy(), seen=runs.seen[-1].copy()), runs
 
     @property
-    def steps(self) -> Array:
-        """(3, channels), of these readings, of those before, and how often these were seen."""
-        return np.stack([self.step, self.before, self.seen])
+    def steps(self) -> Steps:
+        """The steps of rows to come, as long as they are as coarse."""
+        return Steps(np.zeros(1, dtype=np.int64), self.step[None], self.before, self.seen[None])
 
 
-def as_read(noise: Array, steps: Array, flat: npt.NDArray[np.bool_]) -> Array:
-    """Return the variances of noise (channels,) of readings with steps, (n, channels)."""
-    step, before, seen = steps
+def as_read(noise: Array, steps: Steps, flat: npt.NDArray[np.bool_]) -> Array:
+    """Return the variances of noise (dim,) of readings with lags, (k, dim), in runs of steps."""
+    copies = len(noise) // len(steps.before)
+    step, seen = np.tile(steps.step, (1, copies)), np.tile(steps.seen, (1, copies))
+    before = np.tile(steps.before, copies)
     # Readings that are not on a grid never move by the same amount again, and a fault does once.
     known = seen >= np.where(flat, 1, np.where(np.isnan(before), 2, ENOUGH))
     now, before = np.where(known, np.square(step), np.nan) / 12, np.square(before) / 12

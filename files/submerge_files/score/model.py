@@ -382,7 +382,7 @@ def of_state(
         few = f"the mean in {whence} is of {own.count} rows, fewer than {READY}"
         note(f"{few}: the client scores with the fleet's")
         own = None
-    steps = None if kept.resolution is None else kept.resolution.restarted.steps[:, None]
+    steps = None if kept.resolution is None else kept.resolution.restarted.steps
     scorer = normal.scorer
     if own is not None and kept.scatter is not None:
         scorer = replace(scorer, scoring=normal.scoring(kept.scatter))
