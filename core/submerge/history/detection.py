@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -74,10 +74,14 @@ class JudgedRows:
     block: Block  # says of all rows why they have no score, and has the m others
     scores: RowScores
     first: int = 1
-    # the statistics that alarms are raised by (k of m rows), over their limits; (m,) each
-    over: Mapping[By, Array] = field(default_factory=dict)
+    how_far: Callable[[], Mapping[By, Array]] = dict
     alarmed: Mask | None = None  # (m,), rows of an open alarm; None where no alarms are raised
     times: Array | None = None  # (m,), seconds since 1970, or None
+
+    @cached_property
+    def over(self) -> Mapping[By, Array]:
+        """The statistics that alarms are raised by (k of m rows), over their limits; (m,) each."""
+        return self.how_far()
 
     @cached_property
     def filled(self) -> npt.NDArray[np.intp]:
@@ -117,8 +121,8 @@ def watching(
     return detector.with_maxima(model.maxima, kinds, *counts).with_own_limits(0.0)
 
 
-Scored = tuple[RowScores, Mapping[By, Array], Mask | None]
-"""Scores of a block's rows; which are over and alarmed, as in `JudgedRows`."""
+Scored = tuple[RowScores, Callable[[], Mapping[By, Array]], Mask | None]
+"""Scores of a block's rows; how far they are over and which are alarmed, as in `JudgedRows`."""
 
 
 class ByModel:
@@ -139,13 +143,13 @@ class ByModel:
         scores = self._scorer.scored(replace(block, steps=steps or self._resolution.steps))
         own, watch = self._scorer.own, self._watch
         if watch is None or not len(block):
-            return scores, {}, None
+            return scores, dict, None
         even = scores.even
         if own is not None and not own.settled:
             # About a mean of less than a day, no channel's error raises an alarm.
             even = {kind: each for kind, each in even.items() if kind != "channel"}
         over, self._recent = _over(self._recent, even, watch.limits.known, watch.settings)
-        return scores, over, None
+        return scores, lambda: over, None
 
 
 class ByMonitor:
@@ -187,10 +191,13 @@ class ByMonitor:
         judgement = monitor.judge(block, self.model, Now(self.now, self.now))
         # Where each machine is measured from its own mean, that goes on following its rows.
         follow(monitor, block, judgement)
-        over, detector = dict[By, Array](), monitor.detector
-        if before is not None and detector is not None:
-            known = detector.limits.known
-            over, _ = _over(before.recent, judgement.scores.even, known, detector.settings)
+        even, after = judgement.scores.even, monitor.detector
+
+        def over() -> Mapping[By, Array]:
+            if before is None or after is None:
+                return {}
+            return _over(before.recent, even, after.limits.known, after.settings)[0]
+
         return judgement.scores, over, judgement.decision.alarmed
 
 

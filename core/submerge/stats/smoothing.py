@@ -6,6 +6,7 @@ Scores are not capped before: that would hide short incidents (docs/decisions/00
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 
 import numpy as np
 
@@ -23,13 +24,15 @@ soon after the others are normal."""
 
 def ewma(scores: Array, last: float = 0.0, limit: float = math.inf) -> Array:
     """Return the moving average after each score (n,), oldest first, not negative."""
-    averages, most = [], HELD * limit
+    most = HELD * limit
     # s_i = WEIGHT x_i + (1 - WEIGHT) min(s_(i-1), HELD limit). At first 0: a first row is over if
     # it is ten limits off.
-    for score in scores.tolist():
-        last = WEIGHT * score + KEPT * min(last, most)
-        averages.append(last)
-    return np.array(averages)
+    averages = accumulate(
+        (WEIGHT * scores).tolist(),
+        lambda last, new: new + KEPT * (most if most < last else last),
+        initial=last,
+    )
+    return np.array([*averages][1:])
 
 
 def newest_scores(averages: Array) -> Array:
