@@ -17,6 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -65,29 +66,19 @@ class Contender:
     single: bool = False
 
 
-def onnx_in_float(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
-    return run_onnx(recipe, rows, folder, single=True)
-
-
-def c_in_float(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
-    return run_c(recipe, rows, folder, single=True)
-
-
-def c_sanitized(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
-    return run_c(recipe, rows, folder, flags=SANITIZERS)
-
-
-def c_in_float_sanitized(recipe: Recipe, rows: np.ndarray, folder: Path) -> ProgramRows:
-    return run_c(recipe, rows, folder, single=True, flags=SANITIZERS)
-
-
+onnx_in_float = partial(run_onnx, single=True)
 CONTENDERS = [
-    Contender("C, double", run_c, lambda recipe: len(c_source(recipe)), c_sanitized),
+    Contender(
+        "C, double",
+        run_c,
+        lambda recipe: len(c_source(recipe)),
+        partial(run_c, flags=SANITIZERS),
+    ),
     Contender(
         "C, float",
-        c_in_float,
+        partial(run_c, single=True),
         lambda recipe: len(c_source(recipe, single=True)),
-        c_in_float_sanitized,
+        partial(run_c, single=True, flags=SANITIZERS),
         within=1e-5,
         single=True,
     ),

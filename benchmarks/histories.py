@@ -1,10 +1,10 @@
 """How long a history of 10^8 numbers takes, and how much memory.
 
-A Parquet file of 10^6 rows and 100 channels is read alone, learnt by `submerge.history` (all
-passes) and by scikit-learn's IncrementalPCA in one pass with the same reader, at the fastest of
-several batch sizes. The learning passes are timed again without reading, on rows in memory. Each
-figure is from one process, one after another; ratios within a run hold, seconds depend on the
-machine.
+10^6 rows of 100 channels, as Parquet and as CSV, are read by Arrow, which parses times, and by our
+reader; learnt by `submerge.history` (all passes) and by scikit-learn's IncrementalPCA in one pass
+with our reader, at the fastest of several batch sizes. Learning is timed again without reading, on
+rows in memory. Each figure is from one process, one after another; ratios within a run hold,
+seconds depend on the machine.
 """
 
 import json
@@ -40,17 +40,19 @@ def rows_of(seed: int, n: int) -> np.ndarray:
 
 
 def write(path: Path, rows: int) -> None:
-    """Write the history, a row a second."""
+    """Write the history, a row a second, with four decimals."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
+    from pyarrow.csv import CSVWriter
+    from pyarrow.parquet import ParquetWriter
 
     names, step, writer = [f"c{i}" for i in range(CHANNELS)], 50_000, None
+    kind = CSVWriter if path.suffix == ".csv" else ParquetWriter
     for first in range(0, rows, step):
-        block = rows_of(first, min(step, rows - first))
+        block = np.round(rows_of(first, min(step, rows - first)), 4)
         at = (EPOCH + first + np.arange(len(block))).astype("datetime64[s]")
         columns = dict(zip(names, block.T, strict=True))
         table = pa.table({"time": pa.array(at), **columns})
-        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer = writer or kind(path, table.schema)
         writer.write_table(table)
     if writer is not None:
         writer.close()
@@ -70,6 +72,15 @@ def in_memory() -> list[Recorded]:
         Recorded("m", rows[i : i + 4096], times[i : i + 4096], "f", i + 1)
         for i in range(0, IN_MEMORY, 4096)
     ]
+
+
+def by_arrow(path: Path) -> int:
+    """Let Arrow read a file in blocks; return the number of rows."""
+    from pyarrow.csv import open_csv
+    from pyarrow.parquet import ParquetFile
+
+    blocks = open_csv(path) if path.suffix == ".csv" else ParquetFile(path).iter_batches()
+    return sum(len(block) for block in blocks)
 
 
 def incremental(blocks: Iterator[np.ndarray], batch: int) -> None:
@@ -105,7 +116,9 @@ def job(what: str, path: Path) -> dict[str, float]:
     recordings = open_recordings([path], ReadingOptions())
     seen, half = 0, 0.0
     began = time.perf_counter()
-    if what == "read":
+    if what == "arrow":
+        by_arrow(path)
+    elif what == "read":
         for _ in recordings.rows():
             pass
     elif what == "fit":
@@ -113,9 +126,9 @@ def job(what: str, path: Path) -> dict[str, float]:
         def advance(n: int) -> None:
             nonlocal seen, half
             seen += n
-            half = half or (resident() if seen > 1.5 * ROWS else 0.0)
+            half = half or (resident() if seen > 1.5 * ROWS else 0.0)  # of two passes
 
-        fit(recordings.rows, recordings.names, advance=advance)
+        fit(recordings.rows, recordings.names, look=recordings.looks, advance=advance)
     else:
         incremental((part.rows for part in recordings.rows()), int(what.rpartition("-")[2]))
     return {"seconds": time.perf_counter() - began, "MiB": resident(), "half MiB": half}
@@ -134,22 +147,23 @@ def main(rows: int, times: int, one: str | None, path: Path | None) -> None:
         click.echo(json.dumps(job(one, path)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "history.parquet"
-        write(path, rows)
         memory = {f"IncrementalPCA, {b}": f"memory-batch-{b}" for b in BATCHES}
         memory |= {"first pass": "memory-learn", "all passes": "memory-fit"}
-        timed = _fastest(memory, path, times)
+        timed = _fastest(memory, Path(folder), times)
         best = min(BATCHES, key=lambda b: timed[f"IncrementalPCA, {b}"]["seconds"])
+        one_pass = f"IncrementalPCA, {best}, one pass"
         jobs = {
-            "reader alone": "read",
-            f"IncrementalPCA, {best}, one pass": f"batch-{best}",
+            "Arrow's reader alone": "arrow",
+            "our reader alone": "read",
+            one_pass: f"batch-{best}",
             "submerge fit, all passes": "fit",
         }
-        read = _fastest(jobs, path, times)
-    tables = [
-        _table(f"{IN_MEMORY:,} rows in memory", timed, timed[f"IncrementalPCA, {best}"]),
-        _table(f"{rows:,} rows of Parquet", read, read[f"IncrementalPCA, {best}, one pass"]),
-    ]
+        tables = [_table(f"{IN_MEMORY:,} rows in memory", timed, f"IncrementalPCA, {best}")]
+        for name in ("Parquet", "CSV"):
+            path = Path(folder) / f"history.{name.lower()}"
+            write(path, rows)
+            tables.append(_table(f"{rows:,} rows of {name}", _fastest(jobs, path, times), one_pass))
+            path.unlink()
     click.echo("\n\n".join(table.markdown for table in tables))
 
 
@@ -168,7 +182,7 @@ def _run(what: str, path: Path) -> dict[str, float]:
     return told
 
 
-def _table(title: str, every: dict[str, dict[str, float]], base: dict[str, float]) -> Table:
+def _table(title: str, every: dict[str, dict[str, float]], base: str) -> Table:
     heads = {
         "": "",
         "seconds": ".2f",
@@ -180,7 +194,7 @@ def _table(title: str, every: dict[str, dict[str, float]], base: dict[str, float
         (
             name,
             each["seconds"],
-            base["seconds"] / each["seconds"],
+            every[base]["seconds"] / each["seconds"],
             each.get("half MiB") or None,
             each["MiB"],
         )
