@@ -69,10 +69,7 @@ class Contender:
 onnx_in_float = partial(run_onnx, single=True)
 CONTENDERS = [
     Contender(
-        "C, double",
-        run_c,
-        lambda recipe: len(c_source(recipe)),
-        partial(run_c, flags=SANITIZERS),
+        "C, double", run_c, lambda each: len(c_source(each)), partial(run_c, flags=SANITIZERS)
     ),
     Contender(
         "C, float",

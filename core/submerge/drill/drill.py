@@ -216,11 +216,19 @@ class Drill:
         response, scored = self._of(channel), self._detection.scored
         first = tuple(kind for kind in scored if kind != "channel")
         found = self._detection.found(response.scores(added, tried, first), tried.starts)
-        if "channel" in scored and not found.all():
-            # It costs the most: a prediction of every channel.
-            rest = tried.only(~found)
-            scores = response.scores(added[~found], rest, ("channel",))
-            found[~found] = self._detection.found(scores, rest.starts)
+        # It costs the most, a prediction of every channel: mostly bounds say enough.
+        left = ~found & ("channel" in scored)
+        if left.any() and isinstance(response, QuadraticResponse):
+            rest = tried.only(left)
+            found[left], left[left] = (
+                self._detection.found({"channel": each}, rest.starts)
+                for each in response.channel_bounds(added[left], rest)
+            )
+            left &= ~found
+        if left.any():
+            rest = tried.only(left)
+            scores = response.scores(added[left], rest, ("channel",))
+            found[left] = self._detection.found(scores, rest.starts)
         return found
 
     def _readings(self, channel: int) -> Array:

@@ -5,8 +5,8 @@ a row x, and errors of prediction affine (`QuadraticResponse`, exact):
 
     f(x + v) = f(x) + g(x)'v + v'H v
 
-with v (copies,), the amounts in each copy of the channel. g and H follow from the scores at
-v = +-1 in one copy, and at 1 in two copies, and are then known for every fault.
+with v (copies,), the amounts in each copy of the channel. g and H follow from the scores at +-1 in
+one copy, and at 1 in two. In rows without gaps H is the same, and g affine: anchor rows say both.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.drill.detection import Spans
+from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores, ScoringModel, score
 from submerge.schema import Schema
 from submerge.stats.node_mean import OwnMean
-from submerge.stats.residual_scale import ResidualScale, largest_square
+from submerge.stats.residual_scale import ResidualScale
 from submerge.stats.resolution import Steps
 from submerge.stats.statistic import By
 
@@ -135,12 +136,14 @@ class QuadraticResponse:
         self._base, self._unit = base, unit
         scale = model.residual_scale or ResidualScale.none(model.channels)
         expected = np.zeros(model.channels) if base.expected is None else base.expected
-        self._weights = scale.weights(expected)
+        weights = np.sqrt(scale.weights(expected))
         self._copies = rows.shape[1] // model.channels
         columns = channel + model.channels * np.arange(self._copies)
+        tried, whole, by_anchors = _tried(rows)
+        score_tried = model.score(tried)
 
         def at(*signs: tuple[int, float]) -> RowScores:
-            moved = rows.copy()
+            moved = tried.copy()
             for copy, sign in signs:
                 moved[:, columns[copy]] += sign * unit
             return model.score(moved)
@@ -149,7 +152,10 @@ class QuadraticResponse:
         below = [at((i, -1.0)) for i in range(self._copies)]
         across = {(i, j): at((i, 1.0), (j, 1.0)) for i in range(self._copies) for j in range(i)}
         self._slopes, self._curves = {}, {}
-        for kind, f in _quadratic(base).items():
+        # Of each row the place, among those tried, that has its curves: the first anchor.
+        self._like = np.zeros(len(rows), dtype=np.intp)
+        self._like[~whole] = np.arange(len(tried) - np.count_nonzero(~whole), len(tried))
+        for kind, f in _quadratic(score_tried).items():
             up, down = ([_quadratic(each)[kind] for each in side] for side in (above, below))
             slopes = np.array([(u - d) / 2 for u, d in zip(up, down, strict=True)])
             curves = np.zeros((self._copies, self._copies, len(f)))
@@ -158,19 +164,23 @@ class QuadraticResponse:
             for (i, j), each in across.items():
                 rest = _quadratic(each)[kind] - f - slopes[i] - slopes[j]
                 curves[i, j] = curves[j, i] = (rest - curves[i, i] - curves[j, j]) / 2
-            self._slopes[kind], self._curves[kind] = slopes, curves
+            self._curves[kind], self._slopes[kind] = curves, slopes[:, self._like]
+            if whole.any():
+                anchored = slopes[:, : rows.shape[1] + 1]
+                self._slopes[kind][:, whole] = by_anchors(anchored)
         # Errors that say nothing stay out of the largest, however far a channel is off.
-        self._start = np.nan_to_num(base.sure_errors)
-        self._errors = np.nan_to_num(
+        self._channel, self._start = channel, weights * np.nan_to_num(base.sure_errors)
+        self._errors = weights * np.nan_to_num(
             [(u.sure_errors - d.sure_errors) / 2 for u, d in zip(above, below, strict=True)]
         )
+        self._highest = np.abs(self._start).max(axis=1), np.abs(self._errors).max(axis=2)
 
     def unexplained(self) -> float | None:
         """Return the channel's variance given all others, (H^-1)_00; None without distances."""
         curves = self._curves.get("distance")
         if curves is None:
             return None
-        form = np.median(curves, axis=2) / self._unit**2
+        form = np.median(curves[:, :, self._like], axis=2) / self._unit**2
         if not np.linalg.eigvalsh(form)[0] > 0:
             return None
         return float(np.linalg.inv(form)[0, 0])
@@ -184,9 +194,20 @@ class QuadraticResponse:
             else:
                 f = self._base.even[kind][places]
                 f = f + np.einsum("lst,lst->st", self._slopes[kind][:, places], v)
-                f += np.einsum("lst,lmst,mst->st", v, self._curves[kind][:, :, places], v)
+                curves = self._curves[kind][:, :, self._like[places]]
+                f += np.einsum("lst,lmst,mst->st", v, curves, v)
                 found[kind] = f
         return found
+
+    def channel_bounds(self, added: Array, spans: Spans) -> tuple[Array, Array]:
+        """Return what the largest error of each row is at least and at most, as `scores`."""
+        v, places = by_lag(added / self._unit, self._copies), spans.places
+        like, (start, slopes) = self._like[places], self._highest
+        own, least = self._errors[:, :, self._channel], self._start[places, self._channel]
+        return (
+            np.square(least + np.einsum("lst,lst->st", own[:, like], v)),
+            np.square(start[places] + np.einsum("lst,lst->st", slopes[:, like], np.abs(v))),
+        )
 
     def _channel_scores(self, v: Array, places: npt.NDArray[np.intp]) -> Array:
         """Return the largest error of each row over its typical size, (spans, rows)."""
@@ -196,9 +217,28 @@ class QuadraticResponse:
             part = slice(first, first + step)
             errors = self._start[flat[part]]
             for copy, slope in enumerate(self._errors):
-                errors += amounts[copy, part, None] * slope[flat[part]]
-            largest[part] = largest_square(errors, self._weights)
+                errors += amounts[copy, part, None] * slope[self._like[flat[part]]]
+            largest[part] = np.square(np.abs(errors, out=errors).max(axis=1))
         return largest.reshape(places.shape)
+
+
+def _tried(rows: Array) -> tuple[Array, Mask, Callable[[Array], Array]]:
+    """Return rows to try faults on, which rows (n, width) anchors stand for, and their slopes."""
+    # Anchors come first: the mean of rows without gaps, then for each number of a row one in which
+    # it is another. Rows with gaps are tried themselves; all are if they are few.
+    whole, width = np.asarray(~np.isnan(rows).any(axis=1)), rows.shape[1]
+    if np.count_nonzero(whole) <= width + 1:
+        return rows, np.zeros(len(rows), dtype=bool), np.asarray
+    center = rows[whole].mean(axis=0)
+    apart = np.maximum(rows[whole].std(axis=0), 1e-9)
+    amounts = (rows[whole] - center) / apart
+
+    def by_anchors(slopes: Array) -> Array:
+        first = slopes[:, :1]
+        return np.asarray(first + (slopes[:, 1:] - first) @ amounts.T)
+
+    anchors = center + np.vstack([np.zeros(width), np.diag(apart)])
+    return np.concatenate([anchors, rows[~whole]]), whole, by_anchors
 
 
 def _quadratic(scores: RowScores) -> dict[By, Array]:

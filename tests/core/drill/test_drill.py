@@ -79,8 +79,14 @@ def test_scores_by_the_quadratic_form_are_those_of_changed_copies(lags: int, gap
     fast = QuadraticResponse(model, rows, 2, model.score(rows), 0.7)
     slow = DirectResponse(model, rows, 2)
 
-    for kind, scores in slow.scores(added, tried, ("distance", "spe", "channel")).items():
+    exact = slow.scores(added, tried, ("distance", "spe", "channel"))
+    for kind, scores in exact.items():
         assert scores == pytest.approx(fast.scores(added, tried, (kind,))[kind], rel=1e-8, abs=1e-8)
+    low, high = fast.channel_bounds(added, tried)
+    assert (low <= exact["channel"] + 1e-8).all()
+    assert (exact["channel"] <= high + 1e-8).all()
+    assert low.max() > 0.5 * exact["channel"].max()
+    assert high.min() < 10 * exact["channel"].max()
 
 
 @pytest.mark.slow
