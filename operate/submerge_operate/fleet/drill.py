@@ -175,8 +175,9 @@ def _draw(plot: Path | None, channels: list[dict[str, Any]]) -> None:
 
 def _print(view: DrillView) -> None:
     print_table(view.channels, several=len(view.nodes) > 1)
-    if sum(each["missed"] for each in view.channels) + view.missed_elsewhere:
-        elsewhere = f"; {view.missed_elsewhere} of no channel in particular"
+    some = view.missed_elsewhere
+    if some or any(each["missed"] for each in view.channels):
+        elsewhere = f"; {some} of no channel in particular" if some else ""
         click.echo(f"missed: faults that raised no alarm, as people say{elsewhere}")
     for node in view.nodes:
         by = "" if node.reported_by == node.node else f", by {node.reported_by}"

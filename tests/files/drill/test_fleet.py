@@ -67,15 +67,16 @@ def test_what_people_say_was_missed_stands_beside_it(house: House, drill: Callab
     """By channel, one that was taken back left out; without any there is no column."""
     answers(house, "press-1", 0.5)
     assert "missed" not in drill().out
-    for number, channel in enumerate(["mote-1", "mote-1", "mote-2", "", "mote-3"]):
+    said = "missed: faults that raised no alarm, as people say"
+    for number, channel in enumerate(["mote-1", "mote-1", "mote-2", "mote-3", ""]):
+        assert bool(number) == (f"{said}\n" in drill().out)
         for taken_back in [False, True][: 2 if channel == "mote-3" else 1]:
             at = f"from={100 * number}&to={100 * number + 50}&channel={channel}"
-            said = f"/nodes/{GROUP}/press-{1 + number % 2}/missed?{at}&withdrawn={int(taken_back)}"
-            assert 200 == house.asks("POST", said).status
+            path = f"/nodes/{GROUP}/press-{1 + number % 2}/missed?{at}&withdrawn={int(taken_back)}"
+            assert 200 == house.asks("POST", path).status
 
     shown = drill()
-    said = "missed: faults that raised no alarm, as people say; 1 of no channel in particular"
-    assert said in shown.out
+    assert f"{said}; 1 of no channel in particular\n" in shown.out
     reported = json.loads(drill("--json").out)
     assert [0, 2, 1, 0, 0, 0] == [each["missed"] for each in reported["channels"]]
     assert 1 == reported["missed_elsewhere"]
