@@ -8,6 +8,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import click
@@ -23,31 +24,31 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
-_UNSEEN = r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-_FORMULA = r"\s*(?:[=@]|[-+](?!(?:[\d.,]*(?:[eE][-+]?\d+)?%?|inf|nan)(?:END)))"
-_IN_CELL = re.compile(_FORMULA.replace("END", r"\s*\Z"))
-_QUOTED = re.compile(_UNSEEN.replace("]", '"]'))
-"""A quoted cell may hold anything: it is looked at by itself."""
-_IN_TABLE = re.compile(r"[,\n]" + _FORMULA.replace("END", r"[,\n]"))
+_UNSEEN = re.compile(
+    r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+_FORMULA = re.compile(r"\s*(?:[=@]|[-+](?!(?:[\d.,]*(?:[eE][-+]?\d+)?%?|inf|nan)\s*\Z))")
+_PLAIN = re.compile(r"(?:\w[\w .:/+-]*|-\d+(?:\.\d*)?(?:e[-+]\d+)?)?")
 
 
-def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Return rows as CSV: no text is a formula to a spreadsheet, or controls a terminal."""
-    table, text = [*rows], io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(table)
-    written = text.getvalue()
-    if not _QUOTED.search(written) and not _IN_TABLE.search(f"\n{written}"):
-        return written
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([*map(_cell, row)] for row in table)
-    return text.getvalue()
+    return "".join(f"{','.join(csv_cells(row))}\n" for row in rows)
 
 
-def _cell(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    text = re.sub(_UNSEEN, "\N{REPLACEMENT CHARACTER}", value)
-    return f"'{text}" if _IN_CELL.match(text) else text
+def csv_cells(values: Iterable[Any]) -> list[str]:
+    """Return values as cells of such a row."""
+    texts = ("" if value is None else str(value) for value in values)
+    return [text if _PLAIN.fullmatch(text) else _csv_cell(text) for text in texts]
+
+
+@lru_cache(1024)
+def _csv_cell(text: str) -> str:
+    text, cell = _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text), io.StringIO()
+    csv.writer(cell, lineterminator="\n").writerow(
+        [f"'{text}" if _FORMULA.match(text) else text, ""]
+    )
+    return cell.getvalue()[:-2]
 
 
 def name_text(name: str) -> str:

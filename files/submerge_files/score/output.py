@@ -24,7 +24,7 @@ from submerge.judge.prepare import REASONS
 from submerge.stats.statistic import By
 from submerge_client.files import atomic_file, writing_to
 from submerge_client.score_outputs.lines import limits_passed, scored_fields
-from submerge_files.console.units import csv_text, printable
+from submerge_files.console.units import csv_cells, csv_text, printable
 from submerge_files.reader.formats.arrow_file import import_pyarrow
 from submerge_files.reader.formats.remote_path import is_remote, written
 from submerge_files.score.node_file import NodeFile
@@ -137,15 +137,20 @@ class CsvScoreLines:
         )
 
     def lines(self, part: FileRows) -> str:
-        columns = [_texts(*each) for each in self._headings.columns(part).items()]
-        scored = zip(*columns, strict=True)
-        file, empty = printable(str(part.path)), [""] * len(columns)
-        carried = zip(*carried_texts(self._headings, part), strict=True)
-        rows = []
-        for row, why in enumerate(part.why.tolist(), part.judged.first):
-            cells = empty if why else next(scored)
-            rows.append((file, row, *next(carried, ()), *cells, REASONS[why]))
-        return csv_text(rows)
+        n, first, which = len(part.why), part.judged.first, part.judged.block.which
+        whys, columns = csv_cells(REASONS), list[list[str]]()
+        for each in self._headings.columns(part).items():
+            cells = np.full(n, "", dtype=object)
+            cells[which] = _cells(*each)
+            columns.append(cells.tolist())
+        table = (
+            csv_cells([printable(str(part.path))]) * n,
+            map(str, range(first, first + n)),
+            *map(csv_cells, carried_texts(self._headings, part)),
+            *columns,
+            [whys[why] for why in part.why.tolist()],
+        )
+        return "".join(f"{','.join(cells)}\n" for cells in zip(*table, strict=True))
 
 
 class JsonScoreLines:
@@ -184,14 +189,17 @@ def carried_texts(headings: ScoreHeadings, part: FileRows) -> list[Sequence[str]
     return texts
 
 
-def _texts(name: str, values: Column) -> list[str]:
+def _cells(name: str, values: Column) -> list[str]:
     """Return a column as text, empty for what is not known and for a share of zero."""
-    if values.dtype == object or values.dtype.kind in "iU":
-        return [str(value) for value in values.tolist()]
+    if values.dtype.kind in "OU":
+        return csv_cells(values.tolist())
+    if values.dtype.kind == "i":
+        return [*map(str, values.tolist())]
     if name.startswith(("over", "share")):
         return [f"{value:.4g}" if value else "" for value in values.tolist()]
-    form = ".4g" if name.startswith(ALARM) else ".9g"
-    return [format(value, form) if value == value else "" for value in values.tolist()]
+    written = ("{:.4g}" if name.startswith(ALARM) else "{:.9g}").format
+    texts = [*map(written, values.tolist())]
+    return ["" if text == "nan" else text for text in texts] if np.isnan(values).any() else texts
 
 
 SUFFIX = ".parquet"

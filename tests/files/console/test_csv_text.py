@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from submerge_files.console.units import csv_text
 
@@ -55,3 +58,11 @@ def test_what_controls_a_terminal_or_turns_a_line_is_shown(mark):
 def test_text_of_people_stays_as_it_is():
     rows = [["Außen\N{NO-BREAK SPACE}1", "two\nlines", "\N{DEGREE SIGN}C", "\u6e29\u5ea6"]]
     assert rows == cells(rows)
+
+
+@given(st.lists(st.text(st.sampled_from('a1 =@+-,."\n\t:/%eé_'), max_size=6), min_size=2))
+@example(["-1+2", "-1.5e-07", "", "x,y", "two\nlines", 'a"b'])
+def test_a_cell_that_is_no_formula_is_what_a_reader_of_csv_gets(texts):
+    (found,) = cells([texts])
+    formula = re.compile(r"\s*(?:[=@]|[-+](?![\d.,]*(?:e[-+]?\d+)?%?\s*\Z))")
+    assert found == [f"'{text}" if formula.match(text) else text for text in texts]
