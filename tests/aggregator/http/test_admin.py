@@ -270,7 +270,7 @@ def test_a_failing_disk_is_reported_and_changes_nothing(house):
 def test_a_disk_that_hangs_is_not_waited_for(house, monkeypatch):
     """The answer warns that the change may still happen."""
     house.hears("c", ROWS)
-    monkeypatch.setattr("submerge_aggregator.http.serving.ANSWER_S", 0.05)
+    monkeypatch.setattr("submerge_aggregator.http.serving.ANSWER_S", 0.5)
     with house.disk.hanging():
         answer = house.asks("POST", "/nodes/room/c/forget")
 
