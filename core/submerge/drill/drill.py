@@ -18,6 +18,7 @@ import numpy.typing as npt
 from submerge._linalg import Array
 from submerge.drill.detection import Detection, Spans
 from submerge.drill.response import (
+    Anchors,
     DirectResponse,
     NodeScorer,
     QuadraticResponse,
@@ -133,6 +134,7 @@ class Drill:
         self.deviations = deviations(model.scoring.summary.parts[-1], model.channels)
         self._partners = self._find_partners()
         self._response: tuple[int, Response] | None = None
+        self._anchors: Anchors | None = None
 
     def __len__(self) -> int:
         return self._model.channels
@@ -204,7 +206,8 @@ class Drill:
             made: Response
             if model.schema.linear:
                 unit = float(self.deviations[channel])
-                made = QuadraticResponse(model, rows, channel, self.base, unit)
+                self._anchors = self._anchors or Anchors(model, rows)
+                made = QuadraticResponse(model, rows, channel, self.base, unit, self._anchors)
             else:
                 made = DirectResponse(model, rows, channel)
             self._response = channel, made

@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from submerge._linalg import Array
 from submerge.drill.detection import Spans
-from submerge.judge.decision import Mask
 from submerge.judge.prepare import Block
 from submerge.judge.score import RowScores, ScoringModel, score
 from submerge.schema import Schema
@@ -31,6 +30,7 @@ from submerge.stats.statistic import By
 
 CHUNK = 64  # rows that are scored together: memory stays small
 NUMBERS = 32768  # numbers in a table of errors that is held at once
+STEEP = 8  # channels whose errors change the most with a fault, and bound the largest
 
 Scores = Mapping[By, Array]
 
@@ -124,6 +124,36 @@ class DirectResponse:
         return score_changed(self._model, self._rows, spans, kinds, change)
 
 
+class Anchors:
+    """Rows to try faults on: anchors, for all of `rows` without gaps, and those with gaps."""
+
+    # The first anchor is the mean; in each of the others one number is another.
+
+    def __init__(self, model: NodeScorer, rows: Array) -> None:
+        whole, width = np.asarray(~np.isnan(rows).any(axis=1)), rows.shape[1]
+        if np.count_nonzero(whole) <= width + 1:
+            whole[:] = False
+        tried = rows[~whole]
+        # Of each row the place, among those tried, that has its curves.
+        self.like = np.zeros(len(rows), dtype=np.intp)
+        self._whole, self._count = whole, width + 1 if whole.any() else 0
+        if whole.any():
+            center, apart = rows[whole].mean(axis=0), np.maximum(rows[whole].std(axis=0), 1e-9)
+            self._amounts = ((rows[whole] - center) / apart).T
+            anchors = center + np.vstack([np.zeros(width), np.diag(apart)])
+            tried = np.concatenate([anchors, tried])
+        self.like[~whole] = np.arange(self._count, len(tried))
+        self.rows, self.scores = tried, model.score(tried)
+
+    def slopes(self, tried: Array) -> Array:
+        """Return the slopes of all rows (copies, n) by those of the rows that are tried."""
+        found = tried[:, self.like]
+        if self._count:
+            first, others = tried[:, :1], tried[:, 1 : self._count]
+            found[:, self._whole] = first + (others - first) @ self._amounts
+        return found
+
+
 class QuadraticResponse:
     """Scores by a quadratic form in what is added to rows (n, width), scaled, with lags.
 
@@ -131,7 +161,13 @@ class QuadraticResponse:
     """
 
     def __init__(
-        self, model: NodeScorer, rows: Array, channel: int, base: RowScores, unit: float
+        self,
+        model: NodeScorer,
+        rows: Array,
+        channel: int,
+        base: RowScores,
+        unit: float,
+        anchors: Anchors | None = None,
     ) -> None:
         self._base, self._unit = base, unit
         scale = model.residual_scale or ResidualScale.none(model.channels)
@@ -139,11 +175,11 @@ class QuadraticResponse:
         weights = np.sqrt(scale.weights(expected))
         self._copies = rows.shape[1] // model.channels
         columns = channel + model.channels * np.arange(self._copies)
-        tried, whole, by_anchors = _tried(rows)
-        score_tried = model.score(tried)
+        anchors = anchors or Anchors(model, rows)
+        self._like, self._alike = anchors.like, not anchors.like.any()
 
         def at(*signs: tuple[int, float]) -> RowScores:
-            moved = tried.copy()
+            moved = anchors.rows.copy()
             for copy, sign in signs:
                 moved[:, columns[copy]] += sign * unit
             return model.score(moved)
@@ -152,10 +188,7 @@ class QuadraticResponse:
         below = [at((i, -1.0)) for i in range(self._copies)]
         across = {(i, j): at((i, 1.0), (j, 1.0)) for i in range(self._copies) for j in range(i)}
         self._slopes, self._curves = {}, {}
-        # Of each row the place, among those tried, that has its curves: the first anchor.
-        self._like = np.zeros(len(rows), dtype=np.intp)
-        self._like[~whole] = np.arange(len(tried) - np.count_nonzero(~whole), len(tried))
-        for kind, f in _quadratic(score_tried).items():
+        for kind, f in _quadratic(anchors.scores).items():
             up, down = ([_quadratic(each)[kind] for each in side] for side in (above, below))
             slopes = np.array([(u - d) / 2 for u, d in zip(up, down, strict=True)])
             curves = np.zeros((self._copies, self._copies, len(f)))
@@ -164,16 +197,16 @@ class QuadraticResponse:
             for (i, j), each in across.items():
                 rest = _quadratic(each)[kind] - f - slopes[i] - slopes[j]
                 curves[i, j] = curves[j, i] = (rest - curves[i, i] - curves[j, j]) / 2
-            self._curves[kind], self._slopes[kind] = curves, slopes[:, self._like]
-            if whole.any():
-                anchored = slopes[:, : rows.shape[1] + 1]
-                self._slopes[kind][:, whole] = by_anchors(anchored)
+            self._curves[kind], self._slopes[kind] = curves, anchors.slopes(slopes)
         # Errors that say nothing stay out of the largest, however far a channel is off.
-        self._channel, self._start = channel, weights * np.nan_to_num(base.sure_errors)
+        self._start = weights * np.nan_to_num(base.sure_errors)
         self._errors = weights * np.nan_to_num(
             [(u.sure_errors - d.sure_errors) / 2 for u, d in zip(above, below, strict=True)]
         )
-        self._highest = np.abs(self._start).max(axis=1), np.abs(self._errors).max(axis=2)
+        steep = np.abs(self._errors)
+        self._steep = steep.max(axis=(0, 1)).argsort()[-STEEP:]
+        steep[..., self._steep] = 0
+        self._rest = np.abs(self._start).max(axis=1), steep.max(axis=2)
 
     def unexplained(self) -> float | None:
         """Return the channel's variance given all others, (H^-1)_00; None without distances."""
@@ -202,12 +235,13 @@ class QuadraticResponse:
     def channel_bounds(self, added: Array, spans: Spans) -> tuple[Array, Array]:
         """Return what the largest error of each row is at least and at most, as `scores`."""
         v, places = by_lag(added / self._unit, self._copies), spans.places
-        like, (start, slopes) = self._like[places], self._highest
-        own, least = self._errors[:, :, self._channel], self._start[places, self._channel]
-        return (
-            np.square(least + np.einsum("lst,lst->st", own[:, like], v)),
-            np.square(start[places] + np.einsum("lst,lst->st", slopes[:, like], np.abs(v))),
-        )
+        like, (start, slopes) = self._like[places], self._rest
+        errors = self._start[:, self._steep][places]
+        for copy, slope in enumerate(self._errors[:, :, self._steep]):
+            errors += v[copy, :, :, None] * (slope[0] if self._alike else slope[like])
+        low = np.abs(errors).max(axis=2)
+        rest = start[places] + np.einsum("lst,lst->st", slopes[:, like], np.abs(v))
+        return np.square(low), np.square(np.maximum(low, rest))
 
     def _channel_scores(self, v: Array, places: npt.NDArray[np.intp]) -> Array:
         """Return the largest error of each row over its typical size, (spans, rows)."""
@@ -217,28 +251,10 @@ class QuadraticResponse:
             part = slice(first, first + step)
             errors = self._start[flat[part]]
             for copy, slope in enumerate(self._errors):
-                errors += amounts[copy, part, None] * slope[self._like[flat[part]]]
+                by = slope[0] if self._alike else slope[self._like[flat[part]]]
+                errors += amounts[copy, part, None] * by
             largest[part] = np.square(np.abs(errors, out=errors).max(axis=1))
         return largest.reshape(places.shape)
-
-
-def _tried(rows: Array) -> tuple[Array, Mask, Callable[[Array], Array]]:
-    """Return rows to try faults on, which rows (n, width) anchors stand for, and their slopes."""
-    # Anchors come first: the mean of rows without gaps, then for each number of a row one in which
-    # it is another. Rows with gaps are tried themselves; all are if they are few.
-    whole, width = np.asarray(~np.isnan(rows).any(axis=1)), rows.shape[1]
-    if np.count_nonzero(whole) <= width + 1:
-        return rows, np.zeros(len(rows), dtype=bool), np.asarray
-    center = rows[whole].mean(axis=0)
-    apart = np.maximum(rows[whole].std(axis=0), 1e-9)
-    amounts = (rows[whole] - center) / apart
-
-    def by_anchors(slopes: Array) -> Array:
-        first = slopes[:, :1]
-        return np.asarray(first + (slopes[:, 1:] - first) @ amounts.T)
-
-    anchors = center + np.vstack([np.zeros(width), np.diag(apart)])
-    return np.concatenate([anchors, rows[~whole]]), whole, by_anchors
 
 
 def _quadratic(scores: RowScores) -> dict[By, Array]:
