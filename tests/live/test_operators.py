@@ -356,7 +356,10 @@ def test_bytes_without_tls_are_counted_and_leave_nothing_open(site):
         visitor.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         with suppress(ConnectionError):
             assert b"HTTP" not in visitor.recv(100)
-    refused = lambda: [x["address"] for x in site.recorded if x.get("reason") == "handshake"]
+
+    def refused() -> list[str]:
+        return [x["address"] for x in site.recorded if x.get("reason") == "handshake"]
+
     until(refused, lambda: "a failed handshake is recorded")
     assert [LOOPBACK] == refused()
     assert 1 == site.house.server.order_log.denials.counts["handshake"]
