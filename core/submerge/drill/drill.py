@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -134,7 +135,6 @@ class Drill:
         self.deviations = deviations(model.scoring.summary.parts[-1], model.channels)
         self._partners = self._find_partners()
         self._response: tuple[int, Response] | None = None
-        self._anchors: Anchors | None = None
 
     def __len__(self) -> int:
         return self._model.channels
@@ -206,12 +206,15 @@ class Drill:
             made: Response
             if model.schema.linear:
                 unit = float(self.deviations[channel])
-                self._anchors = self._anchors or Anchors(model, rows)
-                made = QuadraticResponse(model, rows, channel, self.base, unit, self._anchors)
+                made = QuadraticResponse(model, self._anchors, channel, self.base, unit)
             else:
                 made = DirectResponse(model, rows, channel)
             self._response = channel, made
         return self._response[1]
+
+    @cached_property
+    def _anchors(self) -> Anchors:
+        return Anchors(self._model, self._rows)
 
     def _found(self, channel: int, added: Array) -> Mask:
         """Return in which spans readings are found that are off by `added` (spans, rows)."""

@@ -155,27 +155,20 @@ class Anchors:
 
 
 class QuadraticResponse:
-    """Scores by a quadratic form in what is added to rows (n, width), scaled, with lags.
+    """Scores by a quadratic form in what is added to rows with anchors, whose scores are `base`.
 
     unit : What is added to find it: about the channel's standard deviation.
     """
 
     def __init__(
-        self,
-        model: NodeScorer,
-        rows: Array,
-        channel: int,
-        base: RowScores,
-        unit: float,
-        anchors: Anchors | None = None,
+        self, model: NodeScorer, anchors: Anchors, channel: int, base: RowScores, unit: float
     ) -> None:
         self._base, self._unit = base, unit
         scale = model.residual_scale or ResidualScale.none(model.channels)
         expected = np.zeros(model.channels) if base.expected is None else base.expected
         weights = np.sqrt(scale.weights(expected))
-        self._copies = rows.shape[1] // model.channels
+        self._copies = anchors.rows.shape[1] // model.channels
         columns = channel + model.channels * np.arange(self._copies)
-        anchors = anchors or Anchors(model, rows)
         self._like, self._alike = anchors.like, not anchors.like.any()
 
         def at(*signs: tuple[int, float]) -> RowScores:

@@ -102,14 +102,11 @@ class GappedRows(NamedTuple):
 
     def with_rows(self, rows: Array, mask: Mask, weights: Array) -> GappedRows:
         """Return it with rows and gaps (n, dim) and weights (n,), and some new sums: `bounded`."""
-        none, room, some_gap = (
-            complete_rows(rows.shape[1]),
-            most_sums(rows.shape[1]),
-            mask.any(axis=1),
-        )
-        alike = {} if some_gap.all() else {none: np.flatnonzero(~some_gap).tolist()}
-        for i in np.flatnonzero(some_gap).tolist():
-            alike.setdefault(np.packbits(mask[i]).tobytes(), []).append(i)
+        none, room = complete_rows(rows.shape[1]), most_sums(rows.shape[1])
+        gapped, packed = mask.any(axis=1), np.packbits(mask, axis=1)
+        alike = {} if gapped.all() else {none: np.flatnonzero(~gapped).tolist()}
+        for i in np.flatnonzero(gapped).tolist():
+            alike.setdefault(packed[i].tobytes(), []).append(i)
         sums, rare = dict(self.sums), np.zeros(len(rows), dtype=bool)
         for key in sorted(alike, key=lambda key: (-len(alike[key]), key)):
             some = np.array(alike[key])

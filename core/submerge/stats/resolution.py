@@ -63,12 +63,8 @@ class Resolution(NamedTuple):
         known = self._replace(last=values[-1].copy())
         # Mostly no reading moves by the step, or less: one that is unknown is NaN.
         which = np.flatnonzero(~(moved > (1 + ALIKE) * self.step).all(axis=0))
-        moved, values, step, often = (
-            moved[:, which],
-            values[:, which],
-            self.step[which],
-            self.seen[which],
-        )
+        moved, values = moved[:, which], values[:, which]
+        step, often = self.step[which], self.seen[which]
         solid = moved > ROUNDING * (1 + np.abs(values[1:]))
         again = (often >= ENOUGH) & (moved >= (1 - ALIKE) * step)
         if not (solid & ~again & ~(moved > (1 + ALIKE) * step)).any():

@@ -31,9 +31,13 @@ _FORMULA = re.compile(r"\s*(?:[=@]|[-+](?!(?:[\d.,]*(?:[eE][-+]?\d+)?%?|inf|nan)
 _PLAIN = re.compile(r"(?:\w[\w .:/+-]*|-\d+(?:\.\d*)?(?:e[-+]\d+)?)?")
 
 
+EMPTY = '""'
+
+
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Return rows as CSV: no text is a formula to a spreadsheet, or controls a terminal."""
-    return "".join(f"{','.join(csv_cells(row))}\n" for row in rows)
+    # An empty line would be no row.
+    return "".join(f"{','.join(csv_cells(row)) or EMPTY}\n" for row in rows)
 
 
 def csv_cells(values: Iterable[Any]) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from submerge import Channel, Schema, UsageError
 from submerge.drill.detection import Spans, spans
 from submerge.drill.drill import BLIND, FOUND, LARGEST, SIZED, Drill, held, most_alike, shape
-from submerge.drill.response import DirectResponse, NodeScorer, QuadraticResponse
+from submerge.drill.response import Anchors, DirectResponse, NodeScorer, QuadraticResponse
 from submerge.features import FeatureMap, Gaussian, RandomFourier
 from submerge.judge.score import ScoringModel
 from submerge.protocol.settings import AlarmSettings
@@ -76,7 +76,7 @@ def test_scores_by_the_quadratic_form_are_those_of_changed_copies(lags: int, gap
         rows[rng.random(rows.shape) < 0.1] = np.nan
     tried = Spans(np.array([20, 31, 45]), 12)
     added = rng.normal(0, 2, (3, 12))
-    fast = QuadraticResponse(model, rows, 2, model.score(rows), 0.7)
+    fast = QuadraticResponse(model, Anchors(model, rows), 2, model.score(rows), 0.7)
     slow = DirectResponse(model, rows, 2)
 
     exact = slow.scores(added, tried, ("distance", "spe", "channel"))
